@@ -1,0 +1,144 @@
+"""Results are certificates: what we hold, why the run stopped, and what is proven about it."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optalloc.evaluation import Evaluation
+    from optalloc.problem import Plan, Problem
+    from optalloc.schedule import Schedule
+
+__all__ = ["CurvePoint", "LevelResult", "Result", "Status", "Termination"]
+
+
+class Status(StrEnum):
+    """What is held."""
+
+    OPTIMAL = "OPTIMAL"
+    """A verified plan whose objective equals a proven bound, on every level."""
+    FEASIBLE = "FEASIBLE"
+    """A verified plan."""
+    INFEASIBLE = "INFEASIBLE"
+    """A proof that no plan exists."""
+    NO_SOLUTION = "NO_SOLUTION"
+    """Neither a plan nor a proof that there is none."""
+    ERROR = "ERROR"
+    """The solver contradicted itself or a verified plan; nothing it said is used."""
+
+
+class Termination(StrEnum):
+    """Why the run stopped."""
+
+    PROVEN = "PROVEN"
+    COMPLETED = "COMPLETED"
+    TIME_LIMIT = "TIME_LIMIT"
+    GAP = "GAP"
+    USER = "USER"
+    MEMORY = "MEMORY"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True)
+class LevelResult:
+    """One level of a lexicographic objective, scaled by K.
+
+    Attributes
+    ----------
+    objective, bound
+        None where there is no plan or no bound.
+    proven_by
+        Name of who proved the bound.
+    conditional
+        The bound holds only under the values achieved on earlier, unproven levels.
+    """
+
+    objective: int | None
+    bound: int | None
+    proven_by: str | None = None
+    conditional: bool = False
+
+    @property
+    def proven(self) -> bool:
+        """The objective of this level is optimal, unconditionally."""
+        return self.objective is not None and self.objective == self.bound and not self.conditional
+
+    @property
+    def gap(self) -> float | None:
+        """(objective - bound) / max(|objective|, 1)."""
+        if self.objective is None or self.bound is None:
+            return None
+        return (self.objective - self.bound) / max(abs(self.objective), 1)
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The state of a run at one moment.
+
+    Attributes
+    ----------
+    seconds
+        Since the call of solve.
+    level
+        Which level the values are of.
+    objective, bound
+        Best known by then, scaled by K.
+    source
+        Who moved it.
+    """
+
+    seconds: float
+    level: int
+    objective: int | None
+    bound: int | None
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What `solve` returns.
+
+    ``objective``, ``bound`` and ``gap`` are those of the first level that is not proven, else of the last.
+    """
+
+    problem: "Problem"
+    solver: str
+    status: Status
+    termination: Termination
+    levels: tuple[LevelResult, ...]
+    plan: "Plan | None" = None
+    schedule: "Schedule | None" = None
+    evaluation: "Evaluation | None" = None
+    seconds: float = 0.0
+    seed: int = 0
+    threads: int = 1
+    curve: tuple[CurvePoint, ...] = ()
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    reasons: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """With INFEASIBLE: task id (or "" for the plan) -> why."""
+    versions: dict[str, str] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+    """Solver-specific facts (columns, rows, nodes, warm_start, overshoot, ...)."""
+
+    @property
+    def _shown(self) -> LevelResult | None:
+        unproven = [level for level in self.levels if not level.proven]
+        return (unproven or [*self.levels[-1:], None])[0]
+
+    @property
+    def objective(self) -> int | None:
+        return self._shown.objective if self._shown else None
+
+    @property
+    def bound(self) -> int | None:
+        return self._shown.bound if self._shown else None
+
+    @property
+    def gap(self) -> float | None:
+        return self._shown.gap if self._shown else None
+
+    @property
+    def weight_scale(self) -> int:
+        """K: what objective and bound are scaled by."""
+        return self.problem.scale

@@ -1,0 +1,1 @@
+"""Algorithms: Problem -> Result."""
