@@ -1,0 +1,29 @@
+# Two commands for users: `make demo` and `make test`. Both create .venv and install the pinned versions first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint reprove clean
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/installed  ## optimal plans for 12 and 20 real jobs, by two independent methods, and every rule's distance
+	$(BIN)/optalloc compare real-12 real-20 --solvers highs,cpsat,rules --time-limit 60
+
+test: $(VENV)/installed  ## the whole test suite
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/installed  ## what continuous integration checks besides the tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+reprove: $(VENV)/installed  ## derive instances/index.json again: every optimum, bound and stored plan
+	$(BIN)/python benchmarks/reprove.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis
