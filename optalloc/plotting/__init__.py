@@ -1,0 +1,1 @@
+"""Pictures of plans. Needs matplotlib: ``pip install optalloc[plot]``."""
