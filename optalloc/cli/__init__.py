@@ -1,0 +1,10 @@
+"""The command line: ``optalloc solve | verify | compare | generate | compose | import | export | plot | list``."""
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point of the ``optalloc`` command."""
+    from optalloc.cli.app import app
+
+    app()

@@ -1,0 +1,107 @@
+"""What the commands share: exit codes, errors, and printing."""
+
+import functools
+import json
+import math
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NoReturn, ParamSpec
+
+import typer
+
+from optalloc.errors import Fault, InputError, UnsupportedError
+
+__all__ = [
+    "Exit", "checked", "fail", "finite_number", "parse_limits", "parse_pairs", "print_json", "say", "writable",
+]  # fmt: skip
+
+P = ParamSpec("P")
+
+
+class Exit(IntEnum):
+    """Exit codes; programs rely on them."""
+
+    DONE = 0
+    NOT_GOOD_ENOUGH = 1
+    """A broken rule, or a gap beyond --max-gap."""
+    BAD_INPUT = 2
+    INFEASIBLE = 3
+    NO_PLAN = 4
+    INTERNAL = 5
+    INTERRUPTED = 130
+
+
+def checked(command: Callable[P, Exit | None]) -> Callable[P, None]:
+    """Turn the command's answer or error into an exit code and, for bad input, one clear message per fault."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs) or Exit.DONE
+        except (InputError, UnsupportedError) as error:
+            say(str(error))
+            code = Exit.BAD_INPUT
+        except OSError as error:
+            say(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+            code = Exit.BAD_INPUT
+        except KeyboardInterrupt:
+            say("interrupted")
+            code = Exit.INTERRUPTED
+        except typer.Exit:
+            raise
+        except Exception:
+            traceback.print_exc()
+            say("internal error: please report the lines above together with the input")
+            code = Exit.INTERNAL
+        raise typer.Exit(int(code))
+
+    run.__annotations__ = {**command.__annotations__, "return": None}
+    return run
+
+
+def say(message: str) -> None:
+    """Print for people: on standard error, which ``--json`` leaves alone."""
+    print(message, file=sys.stderr)
+
+
+def fail(path: str, message: str) -> NoReturn:
+    """Refuse an argument."""
+    raise InputError(Fault(path, message))
+
+
+def print_json(content: Any) -> None:
+    """One JSON object on standard output and nothing else; NaN and infinity cannot pass."""
+    print(json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False))
+
+
+def finite_number(option: str, value: float | None, *, least: float = 0.0) -> None:
+    """Refuse NaN, infinity and what is below ``least``."""
+    if value is not None and not (math.isfinite(value) and value >= least):
+        fail(option, f"must be a finite number of at least {least:g}, got {value}")
+
+
+def parse_pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    """``["a=1", "b=2"]`` as a dict."""
+    pairs = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            fail(option, f"expected NAME=VALUE, got {text!r}")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def parse_limits(texts: list[str] | None) -> dict[str, str]:
+    """``--limit TERM=MAX``; the values stay text so that they are read exactly."""
+    return parse_pairs("--limit", texts)
+
+
+def writable(option: str, path: Path | None) -> None:
+    """Refuse an output whose folder does not exist before any work is done."""
+    if path is not None and not path.resolve().parent.is_dir():
+        fail(option, f"{path}: the folder does not exist")
+    if path is not None and path.is_dir():
+        fail(option, f"{path}: is a folder")

@@ -1,0 +1,74 @@
+"""``optalloc compare``: solvers side by side, each measured against the best proven bound."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optalloc.cli.common import Exit, checked, fail, finite_number, print_json, say
+from optalloc.comparison import Comparison, Row
+
+__all__ = ["compare"]
+
+
+@checked
+def compare(
+    instances: Annotated[list[str], typer.Argument(metavar="INSTANCE...", help="Files or names of shipped instances.")],
+    solvers: Annotated[str, typer.Option(help="Names with commas between; also 'rules' and 'exact'.")] = "exact,rules",
+    time_limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 60.0,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 .. N-1.")] = 1,
+    max_gap: Annotated[float | None, typer.Option(help="Exit code 1 if a plan is further from the bound.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of one run.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
+    engine: Annotated[str, typer.Option(help="local or dask.")] = "local",
+    out: Annotated[Path | None, typer.Option(help="Folder for comparison.json, rows.csv and the plans.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> Exit:
+    """Run every solver on every instance and seed; a crash of one run never loses the others."""
+    from optalloc.comparison import compare as run
+
+    finite_number("--time-limit", time_limit)
+    finite_number("--max-gap", max_gap)
+    if out is not None and out.exists() and not out.is_dir():
+        fail("--out", f"{out}: is a file; give a folder")
+    names = [name.strip() for name in solvers.split(",") if name.strip()]
+    if not names:
+        fail("--solvers", "name at least one solver")
+    result = run(
+        instances,
+        names,
+        time_limit=time_limit,
+        seeds=seeds,
+        threads=threads,
+        jobs=jobs,
+        engine=engine,
+        on_row=_progress,
+    )
+    if out is not None:
+        result.write(out)
+    if json:
+        print_json(result.to_dict())
+    else:
+        _print(result)
+    return _exit_code(result, max_gap)
+
+
+def _progress(row: Row) -> None:
+    say(f"{row.instance}: {row.solver} (seed {row.seed}): {row.status} in {row.seconds:.1f} s")
+
+
+def _print(result: Comparison) -> None:
+    from optalloc.report import comparison_tables, console
+
+    for table in comparison_tables(result):
+        console().print(table)
+
+
+def _exit_code(result: Comparison, max_gap: float | None) -> Exit:
+    if result.interrupted:
+        return Exit.INTERRUPTED
+    if any(row.status == "ERROR" for row in result.rows):
+        return Exit.INTERNAL
+    if max_gap is not None and any(row.gap is None or row.gap > max_gap for row in result.rows):
+        return Exit.NOT_GOOD_ENOUGH
+    return Exit.DONE

@@ -1,0 +1,96 @@
+"""``optalloc solve``: a plan and its certificate."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optalloc.cli.common import (
+    Exit,
+    checked,
+    finite_number,
+    parse_limits,
+    parse_pairs,
+    print_json,
+    say,
+    writable,
+)
+from optalloc.result import Result, Status, Termination
+
+__all__ = ["solve"]
+
+
+@checked
+def solve(
+    instance: Annotated[str, typer.Argument(help="File, or name of a shipped instance (optalloc list instances).")],
+    solver: Annotated[str, typer.Option(help="Name (optalloc list solvers) or module:object.")] = "auto",
+    objective: Annotated[
+        str | None, typer.Option(help="makespan=1,cost=0.1 with ';' between levels; default: the instance's.")
+    ] = None,
+    limit: Annotated[list[str] | None, typer.Option(help="TERM=MAX; may be repeated.")] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds, compiling and model building included.")] = 60.0,
+    max_gap: Annotated[float | None, typer.Option(help="Stop at this gap; exit code 1 if it is passed.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+    threads: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
+    start: Annotated[Path | None, typer.Option(help="Schedule file to begin from.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the solver; may be repeated.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the plan here.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> Exit:
+    """Find the best plan within the time limit, and say how far from the best possible it is."""
+    from optalloc.cli.progress import Progress
+    from optalloc.io.reading import read
+    from optalloc.schedule import read_schedule, write_schedule
+    from optalloc.solvers.run import solve as run
+
+    finite_number("--time-limit", time_limit)
+    finite_number("--max-gap", max_gap)
+    writable("--out", out)
+    given = read(instance)
+    begin = None if start is None else read_schedule(start)
+    with Progress(f"{given.name}: {solver}", time_limit) as progress:
+        result = run(
+            given,
+            solver,
+            time_limit=time_limit,
+            max_gap=max_gap,
+            seed=seed,
+            threads=threads,
+            start=begin,
+            objective=objective,
+            limits=parse_limits(limit) or None,
+            options=parse_pairs("--option", option),
+            on_event=progress.event,
+        )
+    if out is not None and result.schedule is not None:
+        write_schedule(result.schedule, out)
+    if json:
+        print_json(result.to_dict())
+    else:
+        _print(result, out)
+    return exit_code(result, max_gap)
+
+
+def exit_code(result: Result, max_gap: float | None = None) -> Exit:
+    """The exit code that the result stands for."""
+    if result.termination is Termination.USER:
+        return Exit.INTERRUPTED
+    if result.status in _CODES:
+        return _CODES[result.status]
+    if max_gap is not None and (result.gap is None or result.gap > max_gap):
+        return Exit.NOT_GOOD_ENOUGH
+    return Exit.DONE
+
+
+_CODES = {Status.ERROR: Exit.INTERNAL, Status.INFEASIBLE: Exit.INFEASIBLE, Status.NO_SOLUTION: Exit.NO_PLAN}
+
+
+def _print(result: Result, out: Path | None) -> None:
+    from optalloc.report import console, result_tables
+
+    for table in result_tables(result):
+        console().print(table)
+    if result.message:
+        say(result.message)
+    if out is not None and result.schedule is not None:
+        say(f"wrote {out}")

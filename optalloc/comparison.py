@@ -1,0 +1,276 @@
+"""Run many solvers on many instances, and measure each against the best proven bound known."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import fmean, geometric_mean
+from typing import Any
+
+from optalloc.errors import InputError
+from optalloc.instance import Instance
+from optalloc.io.atomic import write_text
+from optalloc.parallel import Engine, get_engine
+
+__all__ = ["Comparison", "Row", "compare", "reference_gap"]
+
+_SHIFT_SECONDS = 10.0
+"""Shift of the geometric mean of times (Achterberg 2007, A.3)."""
+
+
+@dataclass
+class Row:
+    """One run of one solver.
+
+    Attributes
+    ----------
+    objective, bound
+        Of the level shown (the first unproven one), scaled by ``weight_scale``; bound is the solver's own.
+    gap
+        To the best bound known for the instance from any solver or the index: (objective - bound) / max(|objective|, 1)
+        on the first level at which the plan differs from it. None without a plan or a bound.
+    best_bound, best_bound_by
+        That bound and who proved it.
+    seconds
+        Wall time of the solve, compiling included.
+    terms, metrics
+        As `evaluate` gives them.
+    """
+
+    instance: str
+    solver: str
+    seed: int
+    status: str
+    termination: str
+    objective: int | None = None
+    bound: int | None = None
+    gap: float | None = None
+    best_bound: int | None = None
+    best_bound_by: str | None = None
+    seconds: float = 0.0
+    weight_scale: int = 1
+    levels: list[dict[str, Any]] = field(default_factory=list)
+    terms: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    message: str = ""
+    schedule: dict[str, Any] | None = None
+
+    @property
+    def solved(self) -> bool:
+        """A verified plan is held."""
+        return self.status in ("OPTIMAL", "FEASIBLE")
+
+
+@dataclass
+class Comparison:
+    """Rows in the order in which they were asked for, and a summary per solver."""
+
+    rows: list[Row]
+    settings: dict[str, Any]
+    interrupted: bool = False
+
+    @property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Solver -> runs, solved, optimal, errors, mean and largest gap, shifted geometric mean of seconds."""
+        solvers = dict.fromkeys(row.solver for row in self.rows)
+        return {name: _summary([row for row in self.rows if row.solver == name]) for name in solvers}
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object with ``rows``, ``summary`` and ``settings``."""
+        rows = [{k: v for k, v in asdict(row).items() if k != "schedule"} for row in self.rows]
+        return {"rows": rows, "summary": self.summary, "settings": self.settings, "interrupted": self.interrupted}
+
+    def write(self, folder: str | Path) -> None:
+        """Write ``comparison.json``, ``rows.csv`` and each plan as ``schedules/*.json``."""
+        folder = Path(folder)
+        (folder / "schedules").mkdir(parents=True, exist_ok=True)
+        write_text(folder / "comparison.json", json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+        write_text(folder / "rows.csv", self._csv())
+        for row in self.rows:
+            if row.schedule is not None:
+                name = re.sub(r"[^\w.-]+", "_", f"{row.instance}__{row.solver}__{row.seed}.json")
+                write_text(folder / "schedules" / name, json.dumps(row.schedule, indent=1, allow_nan=False) + "\n")
+
+    def _csv(self) -> str:
+        columns = [c for c in Row.__dataclass_fields__ if c not in ("levels", "terms", "metrics", "schedule")]
+        stream = io.StringIO()
+        writer = csv.writer(stream)
+        writer.writerow(columns)
+        writer.writerows([getattr(row, column) for column in columns] for row in self.rows)
+        return stream.getvalue()
+
+
+def compare(
+    instances: Iterable[Instance | str | Path],
+    solvers: Sequence[str],
+    *,
+    time_limit: float = 60.0,
+    seeds: int = 1,
+    threads: int = 2,
+    jobs: int = 1,
+    engine: str = "local",
+    on_row: Callable[[Row], None] | None = None,
+) -> Comparison:
+    """Solve every instance with every solver and seed, each run in a process of its own.
+
+    A run that crashes or does not stop becomes a row with status ERROR; the others are unaffected.
+
+    Parameters
+    ----------
+    instances
+        Instances, files, or names of the index.
+    solvers
+        Names, ``module:object``, or the groups ``rules`` and ``exact``.
+    time_limit
+        Seconds for each run, compiling and model building included.
+    seeds
+        Seeds 0 .. seeds-1.
+    threads
+        Threads that one run may use.
+    jobs
+        Runs at a time. More than cores / threads distorts the seconds.
+    engine
+        ``local`` or ``dask``.
+    on_row
+        Called with each row as it comes in (its gap is not known yet).
+
+    Raises
+    ------
+    InputError
+        For malformed instances or unknown solvers, before anything runs.
+    """
+    texts = dict(_loaded(item) for item in instances)
+    names = expand_solvers(solvers)
+    if seeds < 1:
+        raise InputError(f"seeds must be at least 1, got {seeds}")
+    jobs_list = [(i, s, seed) for i in texts for s in names for seed in range(seeds)]
+    settings: dict[str, Any] = {"time_limit": time_limit, "seeds": seeds, "threads": threads, "engine": engine}
+    comparison = Comparison([], settings)
+    rows: dict[int, Row] = {}
+
+    def keep(index: int, answer: Mapping[str, Any]) -> None:
+        rows[index] = row = _row(*jobs_list[index], answer)
+        if on_row is not None:
+            on_row(row)
+
+    arguments = [(texts[i], s, seed, time_limit, threads) for i, s, seed in jobs_list]
+    runner: Engine = get_engine(engine, jobs)
+    comparison.interrupted = not runner(_run, arguments, time_limit + max(30.0, time_limit), keep)
+    comparison.rows = [rows[index] for index in sorted(rows)]
+    _add_gaps(comparison.rows, texts)
+    return comparison
+
+
+def expand_solvers(names: Sequence[str]) -> list[str]:
+    """Replace the groups ``rules`` and ``exact`` by their members; refuse what is unknown, all at once."""
+    from optalloc.solvers.registry import check_solver, solver_names
+
+    expanded: dict[str, None] = {}
+    for name in names:
+        members = solver_names(kind=name) if name in ("rules", "exact") else [name]
+        expanded.update(dict.fromkeys(members))
+    for name in expanded:
+        check_solver(name)
+    return list(expanded)
+
+
+def _loaded(item: Instance | str | Path) -> tuple[str, str]:
+    """(name shown, canonical text) of an instance."""
+    from optalloc.io.reading import read
+
+    instance = item if isinstance(item, Instance) else read(item)
+    return instance.name, instance.canonical()
+
+
+def _run(text: str, solver: str, seed: int, time_limit: float, threads: int) -> dict[str, Any]:
+    """One run, in the child process: a small JSON-able answer."""
+    from optalloc.io.reading import read_text
+    from optalloc.solvers.run import solve
+
+    result = solve(read_text(text), solver, time_limit=time_limit, seed=seed, threads=threads)
+    return result.to_dict()
+
+
+def _row(instance: str, solver: str, seed: int, answer: Mapping[str, Any]) -> Row:
+    known = {k: answer[k] for k in Row.__dataclass_fields__ if k in answer}
+    known |= {"instance": instance, "solver": solver, "seed": seed, "gap": None}
+    return Row(**known)
+
+
+def reference_gap(values: Sequence[int], bounds: Mapping[int, int]) -> tuple[int, float] | None:
+    """(level, gap) on the first level where a plan differs from the best known bounds, else on the last.
+
+    Parameters
+    ----------
+    values
+        The plan's value of each level.
+    bounds
+        Level -> proven lower bound, valid if all earlier levels are at theirs.
+
+    Returns
+    -------
+    None where the first differing level has no bound.
+
+    Examples
+    --------
+    >>> reference_gap([10, 8], {0: 10, 1: 6})
+    (1, 0.25)
+    """
+    for level, value in enumerate(values):
+        if level not in bounds:
+            return None
+        if value != bounds[level] or level == len(values) - 1:
+            return level, (value - bounds[level]) / max(abs(value), 1)
+    return None
+
+
+def _add_gaps(rows: list[Row], texts: Mapping[str, str]) -> None:
+    for instance in texts:
+        own = [row for row in rows if row.instance == instance]
+        best = _best_bounds(own, texts[instance])
+        for row in own:
+            if not row.solved:
+                continue
+            found = reference_gap([level["objective"] for level in row.levels], {k: v for k, (v, _) in best.items()})
+            if found is not None:
+                level, row.gap = found
+                row.best_bound, row.best_bound_by = best[level]
+
+
+def _best_bounds(rows: Iterable[Row], text: str) -> dict[int, tuple[int, str]]:
+    """Level -> (largest unconditional bound, who proved it), from the runs and from the index."""
+    best: dict[int, tuple[int, str]] = dict(_stored_bounds(text))
+    for row in rows:
+        for level, entry in enumerate(row.levels):
+            bound = entry["bound"]
+            if bound is None or entry.get("conditional"):
+                continue
+            if level not in best or bound > best[level][0]:
+                best[level] = (bound, entry.get("proven_by") or row.solver)
+    return best
+
+
+def _stored_bounds(text: str) -> dict[int, tuple[int, str]]:
+    """The bounds that the index of shipped instances holds for exactly this instance."""
+    import hashlib
+
+    from optalloc import instances
+
+    return instances.bounds_of(hashlib.sha256(text.encode()).hexdigest())
+
+
+def _summary(rows: list[Row]) -> dict[str, Any]:
+    gaps = [row.gap for row in rows if row.gap is not None]
+    return {
+        "runs": len(rows),
+        "solved": sum(row.solved for row in rows),
+        "optimal": sum(row.status == "OPTIMAL" for row in rows),
+        "at_best_bound": sum(gap == 0 for gap in gaps),
+        "errors": sum(row.status == "ERROR" for row in rows),
+        "mean_gap": fmean(gaps) if gaps else None,
+        "max_gap": max(gaps, default=None),
+        "seconds": geometric_mean([row.seconds + _SHIFT_SECONDS for row in rows]) - _SHIFT_SECONDS,
+    }

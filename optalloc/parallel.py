@@ -1,0 +1,99 @@
+"""Run functions in processes of their own, so that one crash or hang never loses the others."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, as_completed
+from typing import Any
+
+from optalloc.errors import InputError
+
+__all__ = ["ENGINES", "Engine", "get_engine"]
+
+Answer = Mapping[str, Any]
+Engine = Callable[[Callable[..., dict[str, Any]], Sequence[tuple[Any, ...]], float, Callable[[int, Answer], None]], bool]
+"""``engine(function, arguments, timeout, keep)``: calls ``keep(index, answer)`` as answers come in; False if interrupted."""
+
+
+def get_engine(name: str, jobs: int) -> Engine:
+    """The engine of that name with ``jobs`` runs at a time.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, fewer than one job, or a missing library (with the command that installs it).
+    """
+    if name not in ENGINES:
+        raise InputError(f"unknown engine {name!r}; known: {', '.join(ENGINES)}")
+    if jobs < 1:
+        raise InputError(f"jobs must be at least 1, got {jobs}")
+    return ENGINES[name](jobs)
+
+
+def _local(jobs: int) -> Engine:
+    def run(
+        function: Callable[..., dict[str, Any]],
+        arguments: Sequence[tuple[Any, ...]],
+        timeout: float,
+        keep: Callable[[int, Answer], None],
+    ) -> bool:
+        import multiprocessing
+
+        from pebble import ProcessPool
+
+        # spawn: HiGHS and torch hang for ever in a forked child
+        context = multiprocessing.get_context("spawn")
+        with ProcessPool(max_workers=jobs, context=context) as pool:
+            futures = {
+                pool.schedule(function, args=list(args), timeout=timeout): index for index, args in enumerate(arguments)
+            }
+            finished = _collect(futures, keep)
+            if not finished:
+                pool.stop()
+            return finished
+
+    return run
+
+
+def _dask(jobs: int) -> Engine:
+    try:
+        from distributed import Client, LocalCluster
+    except ModuleNotFoundError:
+        raise InputError("the dask engine needs distributed; install it with: pip install 'optalloc[dask]'") from None
+
+    def run(
+        function: Callable[..., dict[str, Any]],
+        arguments: Sequence[tuple[Any, ...]],
+        timeout: float,
+        keep: Callable[[int, Answer], None],
+    ) -> bool:
+        cluster = LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
+        with cluster, Client(cluster) as client:
+            executor = client.get_executor(retries=0, pure=False)
+            return _collect({executor.submit(function, *args): i for i, args in enumerate(arguments)}, keep)
+
+    return run
+
+
+ENGINES: dict[str, Callable[[int], Engine]] = {"local": _local, "dask": _dask}
+
+
+def _collect(futures: Mapping["Future[dict[str, Any]]", int], keep: Callable[[int, Answer], None]) -> bool:
+    """Hand over answers as they come; a Ctrl-C cancels what has not begun and returns False."""
+    try:
+        for future in as_completed(futures):
+            keep(futures[future], _answer(future))
+    except KeyboardInterrupt:
+        for future in futures:
+            future.cancel()
+        return False
+    return True
+
+
+def _answer(future: "Future[dict[str, Any]]") -> dict[str, Any]:
+    try:
+        return future.result()
+    except CancelledError:
+        return {"status": "NO_SOLUTION", "termination": "USER"}
+    except TimeoutError:
+        return {"status": "ERROR", "termination": "TIME_LIMIT", "message": "did not stop at its time limit and was ended"}
+    except Exception as error:
+        return {"status": "ERROR", "termination": "ERROR", "message": f"{type(error).__name__}: {error}"}

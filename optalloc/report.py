@@ -1,0 +1,154 @@
+"""Tables for people: hours, dollars, gigabytes and percent. Programs read the JSON instead."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from optalloc.comparison import Comparison, Row
+from optalloc.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["comparison_tables", "console", "plain_table", "result_tables"]
+
+_WIDTH_OF_FILES = 160
+"""Columns where standard output is no terminal."""
+
+_METRICS = {
+    "makespan_hours": ("makespan h", "{:.1f}"),
+    "mean_flow_hours": ("mean flow h", "{:.1f}"),
+    "cost_usd": ("cost $", "{:,.2f}"),
+    "moved_gb": ("moved GB", "{:,.0f}"),
+    "matching_ratio": ("matching", "{:.3f}"),
+    "utilisation": ("used", "{:.0%}"),
+    "due_met": ("due met", "{:.0%}"),
+}
+"""Metric of `evaluate` -> (heading, format)."""
+
+
+def console() -> "Console":
+    """A console on standard output that does not squeeze tables when it is a file or a pipe."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else _WIDTH_OF_FILES, highlight=False)
+
+
+def result_tables(result: Result) -> list["Table"]:
+    """The certificate of one run, and the plan in physical units."""
+    tables = [_table(f"{result.problem.instance.name}: {result.solver}", ["", ""], _certificate(result))]
+    if result.evaluation is not None:
+        rows = [(heading, cell) for heading, cell in _metrics(result.evaluation.metrics).items()]
+        tables.append(_table("plan", ["", ""], rows))
+    if result.reasons:
+        reasons = [(task or "the plan", text) for task, texts in result.reasons.items() for text in texts]
+        tables.append(_table("why there is no plan", ["task", "reason"], reasons))
+    return tables
+
+
+def comparison_tables(comparison: Comparison) -> list["Table"]:
+    """One table per instance with a line per run, and a summary per solver if there are several instances."""
+    by_instance: dict[str, list[Row]] = {}
+    for row in comparison.rows:
+        by_instance.setdefault(row.instance, []).append(row)
+    tables = [_instance_table(name, rows) for name, rows in by_instance.items()]
+    if len(tables) > 1:
+        tables.append(_summary_table(comparison.summary))
+    return tables
+
+
+def plain_table(title: str, rows: list[dict[str, Any]]) -> "Table":
+    """A table of dicts that share their keys."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    return _table(title, columns, [[_cell(row.get(column)) for column in columns] for row in rows])
+
+
+def _table(title: str, columns: list[str], rows: Iterable[Iterable[str]]) -> "Table":
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns))
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 or not column else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    return table
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+def scaled(value: int | None, scale: int) -> str:
+    """An objective as people wrote its weights: divided by K."""
+    return "-" if value is None else f"{value / scale:,.2f}"
+
+
+def percent(gap: float | None) -> str:
+    """A gap; exact zero is told apart from what rounds to it."""
+    if gap is None:
+        return "-"
+    return "0" if gap == 0 else f"{gap:.2%}" if gap >= 0.0001 else "<0.01%"
+
+
+def _certificate(result: Result) -> list[tuple[str, str]]:
+    scale = result.problem.scale
+    lines = [("status", f"{result.status.value} ({result.termination.value})")]
+    for number, level in enumerate(result.levels, 1):
+        name = "objective" if len(result.levels) == 1 else f"level {number}"
+        proof = f"bound {scaled(level.bound, scale)}, gap {percent(level.gap)}"
+        by = f", by {level.proven_by}" if level.proven_by else ""
+        condition = ", if the levels before are optimal" if level.conditional else ""
+        lines.append((name, f"{scaled(level.objective, scale)} ({proof}{by}{condition})"))
+    lines.append(("seconds", f"{result.seconds:.2f}"))
+    lines += [("note", note) for note in result.notes]
+    return lines
+
+
+def _metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        heading: form.format(float(metrics[name]))
+        for name, (heading, form) in _METRICS.items()
+        if metrics.get(name) is not None
+    }
+
+
+def _instance_table(name: str, rows: list[Row]) -> "Table":
+    proofs = sorted({f"{row.best_bound_by}" for row in rows if row.best_bound_by})
+    bound = next((scaled(row.best_bound, row.weight_scale) for row in rows if row.best_bound is not None), None)
+    title = name if bound is None else f"{name}: nothing below {bound} is possible (proven by {', '.join(proofs)})"
+    headings = [heading for heading, _ in _METRICS.values()]
+    seeds = len({row.seed for row in rows}) > 1
+    columns = ["solver", *(["seed"] if seeds else []), "status", "objective", "own bound", "gap", "seconds", *headings]
+    return _table(title, columns, [_cells(row, headings, seeds) for row in rows])
+
+
+def _cells(row: Row, headings: list[str], seeds: bool) -> list[str]:
+    metrics = _metrics(row.metrics)
+    return [
+        row.solver,
+        *([str(row.seed)] if seeds else []),
+        row.status if row.status != "NO_SOLUTION" else "NO PLAN",
+        scaled(row.objective, row.weight_scale),
+        scaled(row.bound, row.weight_scale),
+        percent(row.gap),
+        f"{row.seconds:.2f}",
+        *(metrics.get(heading, "-") for heading in headings),
+    ]
+
+
+def _summary_table(summary: Mapping[str, Mapping[str, Any]]) -> "Table":
+    columns = ["solver", "runs", "solved", "at best bound", "errors", "mean gap", "largest gap", "seconds (shifted mean)"]
+    rows = [
+        [
+            name,
+            *(str(line[key]) for key in ("runs", "solved", "at_best_bound", "errors")),
+            percent(line["mean_gap"]),
+            percent(line["max_gap"]),
+            f"{line['seconds']:.2f}",
+        ]
+        for name, line in summary.items()
+    ]
+    return _table("all instances", columns, rows)
