@@ -1,0 +1,1 @@
+"""Optimality-gap checks in pytest (a plugin)."""
