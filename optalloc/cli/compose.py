@@ -19,7 +19,7 @@ def compose(
     coupling: Annotated[float, typer.Option(help="Multiplies dataset sizes.")] = 10.0,
 ) -> Exit:
     """Compose an instance from real data; `meta.synthetic` lists every field that was drawn."""
-    from optalloc.compose import compose as make
+    from optalloc.composition import compose as make
     from optalloc.io.writing import write_instance
 
     finite_number("--coupling", coupling)

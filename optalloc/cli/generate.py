@@ -20,7 +20,7 @@ def generate(
     coupling: Annotated[float | None, typer.Option(help="Weight of moving data: multiplies sizes and egress.")] = None,
 ) -> Exit:
     """Write a synthetic instance."""
-    from optalloc.generate import generate as make
+    from optalloc.generators import generate as make
     from optalloc.io.writing import write_instance
 
     finite_number("--load", load)
