@@ -1,0 +1,155 @@
+"""The instance: what people write, exactly as they wrote it."""
+
+import hashlib
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, model_validator
+from pydantic_core import PydanticCustomError
+
+from optalloc.entities import (
+    TERM_NAMES,
+    After,
+    Dataset,
+    DeviceType,
+    Input,
+    Link,
+    Listed,
+    Mode,
+    Model,
+    Node,
+    Objective,
+    Part,
+    Reference,
+    Scaling,
+    Site,
+    StateChoice,
+    StateInput,
+    StateModel,
+    StateSegment,
+    StateTask,
+    StateTransfer,
+    Task,
+    Throughput,
+    Use,
+)
+from optalloc.io.checks import semantic_faults
+from optalloc.io.documents import canonical_text
+from optalloc.quantities import EMPTY, FrozenDict, Id, Number, Positive, as_number, fault
+
+__all__ = [
+    "FORMAT", "TERM_NAMES", "After", "Dataset", "DeviceType", "Input", "Instance", "Link", "Mode", "Model", "Node", "Number",
+    "Objective", "Reference", "Scaling", "Site", "StateChoice", "StateInput", "StateModel", "StateSegment", "StateTask",
+    "StateTransfer", "Task", "Throughput", "Use",
+]  # fmt: skip
+
+FORMAT: Final = "optalloc-instance/1"
+_DEEPEST: Final = 60
+
+
+def _free(value: Any, depth: int = 0) -> Any:
+    """A frozen copy of what stands under ``meta``: any JSON, numbers exact."""
+    if depth > _DEEPEST:
+        raise fault(f"must not be nested more than {_DEEPEST} deep")
+    if value is None or isinstance(value, bool | Number):
+        return value
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise fault("must have text as keys")
+        return FrozenDict({_text(key): _free(inner, depth + 1) for key, inner in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(_free(inner, depth + 1) for inner in value)
+    try:
+        return as_number(value)
+    except ValueError as error:
+        raise fault(f"must be JSON; {error}") from None
+
+
+def _text(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise fault("must be valid Unicode text (no lone surrogates)") from None
+    return value
+
+
+class Instance(Part):
+    """Sites, data, devices and tasks, with what is wanted of a plan.
+
+    Built in Python with ints, floats (read through their shortest text) or Decimals; all faults are reported at once.
+
+    Raises
+    ------
+    InputError
+        Something is malformed.
+    """
+
+    format: Literal["optalloc-instance/1"] = FORMAT
+    name: Id
+    tick_seconds: Positive = Number("60")
+    """Length of a tick."""
+    money_unit_usd: Positive = Number("0.01")
+    """Every amount of money is rounded to whole multiples of it."""
+    sites: Listed[Site] = ()
+    links: Listed[Link] = ()
+    datasets: Listed[Dataset] = ()
+    device_types: Listed[DeviceType] = ()
+    nodes: Listed[Node] = ()
+    models: Listed[Model] = ()
+    throughputs: Listed[Throughput] = ()
+    tasks: Listed[Task] = ()
+    objective: Objective = Objective()
+    state: StateModel | None = None
+    """What is running, staged and bought at tick 0."""
+    meta: Annotated[dict[str, Any], AfterValidator(_free)] = EMPTY
+    """Anything: source, licence, seed, generator, ``synthetic`` (fields that were drawn)."""
+
+    @model_validator(mode="after")
+    def _check_meaning(self) -> "Instance":
+        found = tuple(semantic_faults(self.document()))
+        if found:
+            raise PydanticCustomError("optalloc_faults", "malformed", {"faults": found})
+        return self
+
+    def document(self) -> dict[str, Any]:
+        """The instance as in its file: plain dicts, lists and numbers; only keys that were set."""
+        return {"format": self.format, **_document(self)}
+
+    def canonical(self) -> str:
+        """The canonical text: sorted keys, no white space, numbers as written."""
+        return canonical_text(self.document())
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the canonical text: the identity that schedules and certificates refer to."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+    @cached_property
+    def all_links(self) -> tuple[Link, ...]:
+        """Every directed link: both_ways ones are followed by their twin ``<id>:back``."""
+        return tuple(directed for link in self.links for directed in _directions(link))
+
+
+def _directions(link: Link) -> tuple[Link, ...]:
+    if not link.both_ways:
+        return (link,)
+    back = {"id": f"{link.id}:back", "from_": link.to, "to": link.from_, "both_ways": False}
+    return link.model_copy(update={"both_ways": False}), link.model_copy(update=back)
+
+
+def _document(part: Part) -> dict[str, Any]:
+    given = part.model_fields_set
+    fields = type(part).model_fields
+    return {fields[k].alias or k: _plain(getattr(part, k)) for k in fields if k in given}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Part):
+        return _document(value)
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,1 @@
+"""Files: instances in and out, published formats in."""

@@ -1,0 +1,124 @@
+"""From pydantic's errors to faults with a JSON path and a remedy."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from optalloc.errors import Fault
+from optalloc.quantities import shown
+
+__all__ = ["RESERVED", "faults_of", "json_path"]
+
+Step = str | int
+
+RESERVED: Final[Mapping[str, str]] = {
+    "price_calendar": "prices that change over time",
+    "storage_usd_per_gb_hour": "storage paid by the hour",
+    "produces": "output datasets",
+    "preemptible": "tasks that can be paused",
+    "elastic": "tasks that change their devices while they run",
+    "round_ticks": "tasks that change their devices while they run",
+    "switch_s": "tasks that change their devices while they run",
+    "nonrenewable": "resources that are used up",
+}
+"""Keys kept for what is not built yet -> what they stand for."""
+
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def json_path(steps: Sequence[Step]) -> str:
+    """``("tasks", 3, "release_s")`` as ``tasks[3].release_s``; odd keys are quoted.
+
+    >>> json_path(("datasets", 0, "relevance", "a b"))
+    'datasets[0].relevance["a b"]'
+    """
+    path = ""
+    for step in steps:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif _PLAIN.fullmatch(step):
+            path += f".{step}" if path else step
+        else:
+            path += f"[{json.dumps(step, ensure_ascii=False)}]"
+    return path
+
+
+def faults_of(
+    error: ValidationError, model: type[BaseModel], source: str = ""
+) -> Iterator[tuple[tuple[Step, ...], Fault]]:
+    """(steps, fault) of everything that pydantic found wrong with a document of type ``model``."""
+    for detail in error.errors(include_url=False):
+        steps = tuple(step for step in detail["loc"] if step != "[key]")
+        if detail["type"] == "optalloc_faults":
+            for inner_steps, message in detail["ctx"]["faults"]:
+                yield inner_steps, Fault(json_path(inner_steps), message, source)
+        else:
+            yield steps, Fault(json_path(steps), _message(detail, steps, model), source)
+
+
+def _message(detail: Any, steps: tuple[Step, ...], model: type[BaseModel]) -> str:
+    kind, value, context = detail["type"], detail.get("input"), detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        return unknown_key(str(steps[-1]), _keys_at(model, steps[:-1]))
+    if kind == "missing":
+        return "is required"
+    if kind in ("too_short", "string_too_short"):
+        return "must not be empty"
+    if kind == "too_long":
+        return f"must have {context['max_length']} entries, got {context['actual_length']}"
+    if kind == "literal_error":
+        return f"must be {context['expected']}, got {shown(value)}"
+    wanted = _WANTED.get(kind)
+    if wanted:
+        return f"must be {wanted}, got {shown(value)}"
+    return str(detail["msg"])
+
+
+_WANTED: Final = {
+    "string_type": "text",
+    "string_unicode": "valid Unicode text (no lone surrogates)",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+
+
+def unknown_key(key: str, allowed: Sequence[str]) -> str:
+    """What to say about a key that does not belong here."""
+    if key in RESERVED:
+        return f"is reserved for {RESERVED[key]}, which this version cannot handle; remove the key"
+    close = difflib.get_close_matches(key, allowed, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"allowed: {', '.join(allowed)}"
+    return f"unknown key; {hint} (free keys belong under meta)"
+
+
+def _keys_at(model: type[BaseModel], steps: Sequence[Step]) -> list[str]:
+    """The keys allowed in the object that ``steps`` lead to."""
+    current: Any = model
+    for step in steps:
+        if isinstance(step, int):
+            continue
+        field = _by_alias(current).get(step)
+        current = _model_in(field.annotation) if field else None
+        if current is None:
+            return []
+    return list(_by_alias(current))
+
+
+def _by_alias(model: type[BaseModel]) -> dict[str, Any]:
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model inside e.g. ``tuple[Task, ...] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    arguments = getattr(annotation, "__args__", ())
+    return next(filter(None, map(_model_in, arguments)), None)

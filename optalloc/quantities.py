@@ -1,0 +1,247 @@
+"""Exact numbers that remember how they were written, and the checked types that instance fields are made of."""
+
+import decimal
+import json
+import math
+import numbers
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any, Final, NoReturn, TypeVar
+
+from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+__all__ = [
+    "EMPTY",
+    "LIMIT",
+    "Amount",
+    "Count",
+    "Domain",
+    "Fraction01",
+    "FrozenDict",
+    "Id",
+    "Mapped",
+    "Nat",
+    "Number",
+    "Permille",
+    "Positive",
+    "Signed",
+    "Tick",
+    "as_number",
+    "fault",
+    "shown",
+]  # fmt: skip
+
+LIMIT: Final = 2**53
+"""No number of an instance is larger; beyond it, solvers that compute in doubles lose units."""
+_FINEST: Final = 30
+"""Digits allowed after the decimal point: a guard against texts such as 1e-999999999."""
+_JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+
+
+def fault(message: str) -> PydanticCustomError:
+    """The error that a validator raises; its message reaches the user unchanged."""
+    return PydanticCustomError("optalloc", "{message}", {"message": message})
+
+
+class Number(Decimal):
+    """An exact decimal that keeps its literal: ``Number("1.50")`` equals 1.5 and is written as 1.50 again.
+
+    Attributes
+    ----------
+    text
+        The number as it stands in the file.
+    """
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> "Number":
+        if not _JSON_NUMBER.fullmatch(text):
+            raise ValueError(f"a number is written as in JSON, e.g. 12 or 0.5, got {text!r}")
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Number, (self.text,)
+
+    def __copy__(self) -> "Number":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Number":
+        return self
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Number({self.text!r})"
+
+
+def as_number(value: object) -> Number:
+    """Read an int, float (through its shortest text), Decimal or numpy scalar exactly.
+
+    Raises
+    ------
+    ValueError
+        For anything else, for NaN and infinities, and for magnitudes past 2^53 or finer than 1e-30.
+    """
+    number = value if type(value) is Number else _convert(value)
+    if len(number.text) > 15 or "e" in number.text or "E" in number.text:
+        _check_magnitude(number, number.text)
+    return number
+
+
+def _convert(value: object) -> Number:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
+        raise ValueError(f"must be a number, got {shown(value)}")
+    if isinstance(value, numbers.Integral):
+        whole = int(value)
+        if abs(whole) > LIMIT:
+            raise ValueError("must not exceed 2^53 in magnitude")
+        return Number(str(whole))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise ValueError("must be a finite number")
+        return Number(str(value))
+    if isinstance(value, numbers.Rational):
+        raise ValueError(f"must be an int, a float or a Decimal, got {value!r}")
+    double = float(value)
+    if not math.isfinite(double):
+        raise ValueError("must be a finite number")
+    return Number(float.__repr__(double))
+
+
+def _check_magnitude(number: Decimal, text: str) -> None:
+    if abs(number) > LIMIT:
+        raise ValueError(f"must not exceed 2^53 in magnitude, got {text[:40]}")
+    exponent = number.as_tuple().exponent
+    if isinstance(exponent, int) and exponent < -_FINEST:
+        raise ValueError(f"must not have more than {_FINEST} decimals, got {text[:40]}")
+
+
+def shown(value: object) -> str:
+    """A value as a fault message shows it."""
+    if isinstance(value, Number):
+        return value.text[:40]
+    if isinstance(value, dict | list | tuple):
+        return {dict: "an object"}.get(type(value), "a list")
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def parse_float(text: str) -> Number | float:
+    """Hook for JSON numbers with a point or an exponent; inf where even Decimal gives up."""
+    try:
+        return Number(text)
+    except decimal.InvalidOperation:
+        return math.inf
+
+
+def parse_int(text: str) -> int | Number:
+    """Hook for JSON whole numbers; those that int() would lose (-0) or choke on (thousands of digits) stay texts."""
+    return int(text) if len(text) <= 20 and text != "-0" else Number(text)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Marks a `Number` field and the values it may take."""
+
+    low: int | None = None
+    high: int | None = None
+    above: int | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.validate)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        low = -LIMIT if self.low is None else self.low
+        lower = {"minimum": low} if self.above is None else {"exclusiveMinimum": self.above}
+        return {"type": "number", **lower, "maximum": LIMIT if self.high is None else self.high}
+
+    def validate(self, value: object) -> Number:
+        """The value as a Number within the range."""
+        try:
+            number = as_number(value)
+        except ValueError as error:
+            raise fault(str(error)) from None
+        if self.low is not None and number < self.low:
+            raise fault(f"must be at least {self.low}, got {number}")
+        if self.above is not None and number <= self.above:
+            raise fault(f"must be greater than {self.above}, got {number}")
+        if self.high is not None and number > self.high:
+            raise fault(f"must be at most {self.high}, got {number}")
+        return number
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Marks an int field and the values it may take."""
+
+    low: int
+    high: int = LIMIT
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.validate)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.low, "maximum": self.high}
+
+    def validate(self, value: object) -> int:
+        """The value as an int within the range."""
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            raise fault(f"must be a whole number without a decimal point, got {shown(value)}")
+        whole = int(value)
+        if whole < self.low:
+            raise fault(f"must be at least {self.low}, got {whole}")
+        if whole > self.high:
+            limit = "2^53" if self.high == LIMIT else str(self.high)
+            raise fault(f"must be at most {limit}, got {str(whole)[:40]}")
+        return whole
+
+
+Amount = Annotated[Number, Range(low=0)]
+Positive = Annotated[Number, Range(above=0)]
+Fraction01 = Annotated[Number, Range(low=0, high=1)]
+Signed = Annotated[Number, Range()]
+Count = Annotated[int, Whole(1)]
+Nat = Annotated[int, Whole(0)]
+Permille = Annotated[int, Whole(0, 1000)]
+Tick = Annotated[int, Whole(-LIMIT)]
+Id = Annotated[str, StringConstraints(min_length=1)]
+Domain = Id
+
+Value = TypeVar("Value")
+
+
+class FrozenDict(dict[str, Value]):
+    """A dict that refuses to change, so that an Instance stays what it was when it was checked."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("an instance cannot be changed; build a changed copy with replace()")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+    def __copy__(self) -> "FrozenDict[Value]":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "FrozenDict[Value]":
+        return self
+
+
+EMPTY: Final[FrozenDict[Any]] = FrozenDict()
+Mapped = Annotated[dict[Id, Value], AfterValidator(FrozenDict)]
