@@ -14,8 +14,8 @@ from pydantic import (
     ValidationError,
 )
 
-from optalloc.errors import InputError
-from optalloc.io.faults import faults_of
+from optalloc.errors import Fault, InputError
+from optalloc.io.faults import json_path, shape_faults
 from optalloc.quantities import (
     EMPTY,
     Amount,
@@ -58,7 +58,8 @@ class Part(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise InputError(found for _, found in faults_of(error, type(self))) from None
+            found = shape_faults(error, type(self))
+            raise InputError(Fault(json_path(steps), message) for steps, message in found) from None
 
     # Tells pydantic that this __init__ only wraps its own: nested parts are then validated without it.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]

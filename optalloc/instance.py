@@ -1,10 +1,13 @@
 """The instance: what people write, exactly as they wrote it."""
 
+import gzip
 import hashlib
+from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from optalloc.entities import (
@@ -33,17 +36,21 @@ from optalloc.entities import (
     Throughput,
     Use,
 )
-from optalloc.io.checks import semantic_faults
-from optalloc.io.documents import canonical_text
+from optalloc.errors import Fault, InputError
+from optalloc.io.atomic import write_bytes
+from optalloc.io.checks import in_order, semantic_faults
+from optalloc.io.documents import MAX_BYTES, canonical_text, load, parse, pretty_text
+from optalloc.io.entries import Found
+from optalloc.io.faults import json_path, python_names, shape_faults
+from optalloc.io.migrations import FORMAT, migrate
 from optalloc.quantities import EMPTY, FrozenDict, Id, Number, Positive, as_number, fault
 
 __all__ = [
     "FORMAT", "TERM_NAMES", "After", "Dataset", "DeviceType", "Input", "Instance", "Link", "Mode", "Model", "Node", "Number",
     "Objective", "Reference", "Scaling", "Site", "StateChoice", "StateInput", "StateModel", "StateSegment", "StateTask",
-    "StateTransfer", "Task", "Throughput", "Use",
+    "StateTransfer", "Task", "Throughput", "Use", "read_instance", "read_text", "write_instance",
 ]  # fmt: skip
 
-FORMAT: Final = "optalloc-instance/1"
 _DEEPEST: Final = 60
 
 
@@ -106,12 +113,21 @@ class Instance(Part):
     meta: Annotated[dict[str, Any], AfterValidator(_free)] = EMPTY
     """Anything: source, licence, seed, generator, ``synthetic`` (fields that were drawn)."""
 
-    @model_validator(mode="after")
-    def _check_meaning(self) -> "Instance":
-        found = tuple(semantic_faults(self.document()))
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_everything(cls, given: Any, handler: ModelWrapValidatorHandler["Instance"]) -> "Instance":
+        """Shape and meaning are checked together, so that all faults show at once."""
+        found: list[Found] = []
+        try:
+            instance = handler(given)
+            document = instance.document()
+        except ValidationError as error:
+            document = _plain(given)
+            found = list(shape_faults(error, cls))
+        found += semantic_faults(document)
         if found:
-            raise PydanticCustomError("optalloc_faults", "malformed", {"faults": found})
-        return self
+            raise PydanticCustomError("optalloc_faults", "malformed", {"faults": in_order(found, document)})
+        return instance
 
     def document(self) -> dict[str, Any]:
         """The instance as in its file: plain dicts, lists and numbers; only keys that were set."""
@@ -150,6 +166,51 @@ def _plain(value: Any) -> Any:
         return _document(value)
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [_plain(inner) for inner in value]
     return value
+
+
+def read_instance(source: str | Path | Mapping[str, Any], *, max_bytes: int = MAX_BYTES) -> Instance:
+    """Read a ``.json`` or ``.json.gz`` file, or a document given as a dict.
+
+    Parameters
+    ----------
+    max_bytes
+        Refuse files whose text is larger, also after decompression.
+
+    Raises
+    ------
+    InputError
+        With all faults found, each with its file and its path inside it.
+    """
+    if isinstance(source, Mapping):
+        return _validated(dict(source), [], "")
+    return read_text(load(source, max_bytes), str(source))
+
+
+def read_text(text: str, source: str = "") -> Instance:
+    """Read the text of an instance file; ``source`` names it in faults."""
+    return _validated(*parse(text, source), source)
+
+
+def _validated(document: Any, found: list[Found], source: str) -> Instance:
+    document = migrate(document, source)
+    if isinstance(document, dict) and "format" not in document:
+        found = [*found, (("format",), f"is required: {FORMAT!r}")]
+    found = [*found, *python_names(document)]
+    try:
+        instance = Instance.model_validate(document)
+    except ValidationError as error:
+        found += shape_faults(error, Instance)
+    if found:
+        raise InputError(Fault(json_path(steps), text, source) for steps, text in in_order(found, document))
+    return instance
+
+
+def write_instance(instance: Instance, path: str | Path) -> None:
+    """Write a ``.json`` or, by its name, ``.json.gz`` file, whole or not at all; equal instances give equal bytes."""
+    content = pretty_text(instance.document()).encode()
+    if str(path).endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
+    write_bytes(path, content)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from optalloc.errors import Fault, InputError
+from optalloc.io.entries import Found, Steps
 from optalloc.quantities import Number, parse_float, parse_int
 
-__all__ = ["MAX_BYTES", "Step", "canonical_text", "load", "parse", "pretty_text"]
+__all__ = ["MAX_BYTES", "canonical_text", "load", "parse", "pretty_text"]
 
 MAX_BYTES: Final = 2**28
 """Largest text that is read, after decompression."""
 
-Step = str | int
 GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
@@ -62,7 +62,7 @@ class _Repeated(dict[str, Any]):
     keys_twice: tuple[str, ...] = ()
 
 
-def parse(text: str, source: str = "") -> tuple[Any, list[tuple[tuple[Step, ...], str]]]:
+def parse(text: str, source: str = "") -> tuple[Any, list[Found]]:
     """The document in ``text`` and the (steps, message) of its duplicate keys.
 
     Numbers with a point or an exponent become `Number`; NaN and infinities become floats for the checks to refuse.
@@ -105,9 +105,9 @@ def _constant(name: str) -> float:
     return math.nan if name == "NaN" else math.inf
 
 
-def _repeated_keys(document: Any) -> Iterator[tuple[tuple[Step, ...], str]]:
+def _repeated_keys(document: Any) -> Iterator[Found]:
     """Where keys stand twice; without recursion, as documents may be deep."""
-    waiting: list[tuple[tuple[Step, ...], Any]] = [((), document)]
+    waiting: list[tuple[Steps, Any]] = [((), document)]
     while waiting:
         steps, value = waiting.pop()
         if isinstance(value, _Repeated):

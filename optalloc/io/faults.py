@@ -8,12 +8,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from optalloc.errors import Fault
+from optalloc.io.entries import Found, Step, Steps
 from optalloc.quantities import shown
 
-__all__ = ["RESERVED", "faults_of", "json_path"]
-
-Step = str | int
+__all__ = ["RESERVED", "json_path", "python_names", "shape_faults"]
 
 RESERVED: Final[Mapping[str, str]] = {
     "price_calendar": "prices that change over time",
@@ -47,20 +45,35 @@ def json_path(steps: Sequence[Step]) -> str:
     return path
 
 
-def faults_of(
-    error: ValidationError, model: type[BaseModel], source: str = ""
-) -> Iterator[tuple[tuple[Step, ...], Fault]]:
-    """(steps, fault) of everything that pydantic found wrong with a document of type ``model``."""
+def shape_faults(error: ValidationError, model: type[BaseModel]) -> Iterator[Found]:
+    """What pydantic found wrong with a document of type ``model``."""
     for detail in error.errors(include_url=False):
-        steps = tuple(step for step in detail["loc"] if step != "[key]")
+        steps: Steps = tuple(detail["loc"])
         if detail["type"] == "optalloc_faults":
-            for inner_steps, message in detail["ctx"]["faults"]:
-                yield inner_steps, Fault(json_path(inner_steps), message, source)
+            yield from detail["ctx"]["faults"]
+        elif steps and steps[-1] == "[key]":
+            yield steps[:-1], _key_message(detail)
         else:
-            yield steps, Fault(json_path(steps), _message(detail, steps, model), source)
+            yield steps, _message(detail, steps, model)
 
 
-def _message(detail: Any, steps: tuple[Step, ...], model: type[BaseModel]) -> str:
+def python_names(document: Any) -> Iterator[Found]:
+    """Names that only Python needs: ``from_`` is accepted there and not in files."""
+    links = document.get("links") if isinstance(document, Mapping) else None
+    for index, link in enumerate(links if isinstance(links, list) else []):
+        if isinstance(link, Mapping) and "from_" in link:
+            yield ("links", index, "from_"), "unknown key; in a file it is written 'from'"
+
+
+def _key_message(detail: Any) -> str:
+    if detail["type"] == "literal_error":
+        return f"is not a term of the objective; the terms are {detail['ctx']['expected']}"
+    if detail["type"] == "string_pattern_mismatch":
+        return 'must be a number of devices written as text, such as "4"'
+    return f"is not a possible key: {detail['msg']}"
+
+
+def _message(detail: Any, steps: Steps, model: type[BaseModel]) -> str:
     kind, value, context = detail["type"], detail.get("input"), detail.get("ctx", {})
     if kind == "extra_forbidden":
         return unknown_key(str(steps[-1]), _keys_at(model, steps[:-1]))
