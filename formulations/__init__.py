@@ -1,0 +1,1 @@
+"""Mathematics only: from a Problem to a model. No solving, no time limits, no files."""
