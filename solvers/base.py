@@ -1,7 +1,9 @@
-"""What a solver is given and what it gives back. Verification and certificates are not its business: see `run`."""
+"""What a solver is given and what it gives back. Certificates are not its business: see `run`."""
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,11 +26,20 @@ class Monitor:
     time_limit
         Seconds from ``began``.
     max_gap
-        Stop once the gap of the last level is this small; None: prove it.
+        Each level is done once its gap is this small; None: prove it.
     began
         `time.perf_counter` at the call of solve (compiling included).
     on_event
         Called with each CurvePoint; an exception it raises ends the run and reaches the caller.
+
+    Attributes
+    ----------
+    best, values
+        The best verified plan and its levels; None and () before there is one.
+    bounds
+        Level -> (proven lower bound, who proved it), under the achieved values of earlier levels.
+    failure
+        What ``on_event`` raised; `run` raises it again after a clean stop (native callbacks would swallow it).
     """
 
     def __init__(
@@ -50,6 +61,8 @@ class Monitor:
         self.bounds: dict[int, tuple[int, str]] = {}
         self.curve: list[CurvePoint] = []
         self.interrupted = False
+        self.failure: BaseException | None = None
+        self._lock = threading.RLock()  # native solvers call back from threads of their own
 
     @property
     def elapsed(self) -> float:
@@ -69,6 +82,27 @@ class Monitor:
         """Interrupted or out of time."""
         return self.interrupted or self.remaining <= 0
 
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """For the time of a ``with`` block, stop after ``seconds`` from now already."""
+        limit = self.time_limit
+        self.time_limit = min(limit, self.elapsed + seconds)
+        try:
+            yield
+        finally:
+            self.time_limit = limit
+
+    def gap(self, level: int) -> float | None:
+        """(objective - bound) / max(|objective|, 1) of a level; None without plan or bound."""
+        if not self.values or level not in self.bounds:
+            return None
+        return (self.values[level] - self.bounds[level][0]) / max(abs(self.values[level]), 1)
+
+    def close_enough(self, level: int) -> bool:
+        """The gap of the level is 0 or within ``max_gap``."""
+        gap = self.gap(level)
+        return gap is not None and gap <= (self.max_gap or 0)
+
     def offer(self, plan: Plan, source: str) -> bool:
         """Verify ``plan`` and keep it if it is better (lexicographically) than the best.
 
@@ -80,26 +114,37 @@ class Monitor:
         checked = evaluate(self.scope.problem, plan, scope=self.scope)
         if checked.violations:
             raise SolverError(f"{source} built a plan that breaks {checked.violations[0]}")
-        if self.best is not None and checked.levels >= self.values:
-            return False
-        old = self.values
-        self.best, self.values = plan.copy(), checked.levels
-        level = next((k for k, v in enumerate(old) if checked.levels[k] != v), 0)
-        self._record(level, source)
+        with self._lock:
+            old, new = self.values, checked.levels
+            if self.best is not None and new >= old:
+                return False
+            self.best, self.values = plan.copy(), new
+            # A bound holds under the values of earlier levels: where one of them has grown, it is void.
+            grown = next((k for k, value in enumerate(old) if new[k] > value), len(new))
+            self.bounds = {level: known for level, known in self.bounds.items() if level <= grown}
+            self._record(next((k for k, value in enumerate(old) if new[k] != value), 0), source)
         return True
 
     def bound(self, level: int, value: int, source: str) -> None:
         """Note a proven lower bound of ``level`` (under the achieved values of earlier levels)."""
-        if level not in self.bounds or value > self.bounds[level][0]:
-            self.bounds[level] = (value, source)
-            self._record(level, source)
+        with self._lock:
+            if level not in self.bounds or value > self.bounds[level][0]:
+                self.bounds[level] = (value, source)
+                self._record(level, source)
 
     def _record(self, level: int, source: str) -> None:
         objective = self.values[level] if self.values else None
         point = CurvePoint(self.elapsed, level, objective, self.bounds.get(level, (None, ""))[0], source)
         self.curve.append(point)
-        if self.on_event is not None:
+        if self.on_event is None or self.failure is not None:
+            return
+        try:
             self.on_event(point)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        except BaseException as failure:
+            self.failure = failure
+            self.interrupted = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +177,6 @@ class Outcome:
         Why it stopped.
     infeasible
         It has proven that no plan exists.
-    conditional
-        Levels from this one on were bounded under earlier levels that are not proven.
     """
 
     termination: Termination
@@ -147,10 +190,10 @@ Solver = Callable[[Request], Outcome]
 
 @dataclass(frozen=True, eq=False)
 class LevelTask:
-    """One level for an exact back-end: minimise level ``level`` with levels ``i < level`` at most ``caps[i]``.
+    """One level for an exact back-end: minimise level ``level`` with each level ``i < level`` at most ``caps[i]``.
 
-    ``start``, if given, is a verified plan that respects the caps; its value is a cutoff that the back-end may use to
-    drop modes and starts that can only be worse (strictly).
+    ``start``, if given, is a verified plan that respects the caps; its value is a cutoff that the back-end may use
+    to drop modes and starts that can only be worse (strictly).
     """
 
     scope: Scope
@@ -172,12 +215,15 @@ class LevelAnswer:
     bound
         Proven lower bound of the level under the caps, or None.
     infeasible
-        No plan respects the caps (and is not worse than the start, where one was given).
+        No plan respects the caps and, if ``below`` is given, has a level value < ``below``.
+    below
+        The strict cutoff under which ``infeasible`` was found; None: there was none, and a start contradicts it.
     """
 
     termination: Termination
     bound: int | None = None
     infeasible: bool = False
+    below: int | None = None
     message: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
 
