@@ -39,7 +39,7 @@ class Monitor:
     bounds
         Level -> (proven lower bound, who proved it), under the achieved values of earlier levels.
     failure
-        What ``on_event`` raised; `run` raises it again after a clean stop (native callbacks would swallow it).
+        What ``on_event`` raised; `run` raises it again after a clean stop (native code would swallow it).
     """
 
     def __init__(
@@ -190,10 +190,10 @@ Solver = Callable[[Request], Outcome]
 
 @dataclass(frozen=True, eq=False)
 class LevelTask:
-    """One level for an exact back-end: minimise level ``level`` with each level ``i < level`` at most ``caps[i]``.
+    """One level for an exact back-end: minimise ``level`` with each level ``i < level`` at most ``caps[i]``.
 
-    ``start``, if given, is a verified plan that respects the caps; its value is a cutoff that the back-end may use
-    to drop modes and starts that can only be worse (strictly).
+    ``start``, if given, is a verified plan that respects the caps; its value is a cutoff that the back-end
+    may use to drop modes and starts that can only be worse (strictly).
     """
 
     scope: Scope
@@ -217,7 +217,7 @@ class LevelAnswer:
     infeasible
         No plan respects the caps and, if ``below`` is given, has a level value < ``below``.
     below
-        The strict cutoff under which ``infeasible`` was found; None: there was none, and a start contradicts it.
+        The strict cutoff under which this was found. None: there was none, so a start contradicts it.
     """
 
     termination: Termination
