@@ -87,9 +87,10 @@ def _values(
         plan = read_schedule(plan)
     if not isinstance(plan, Schedule):
         result = solve(problem, plan, time_limit=time_limit, seed=seed)
-        assert result.schedule is not None, f"{result.solver} found no plan: {result.status}.
-        {result.message}" kept = (level for level in enumerate(result.levels) if not level[1].conditional) own
-        = {number: level.bound for number, level in kept if level.bound is not None} plan = result.schedule
+        assert result.schedule is not None, f"{result.solver}: no plan, {result.status}. {result.message}"
+        kept = (level for level in enumerate(result.levels) if not level[1].conditional)
+        own = {number: level.bound for number, level in kept if level.bound is not None}
+        plan = result.schedule
     checked = evaluate(problem, plan)
     broken = "; ".join(f"{violation.rule}: {violation.message}" for violation in checked.violations)
     assert checked.valid, f"{problem.instance.name}: the plan breaks rules: {broken}"
@@ -103,9 +104,10 @@ def _gap(name: str, values: Sequence[int], bounds: dict[int, int], limit: float)
     found = reference_gap(values, bounds)
     assert found is not None, f"{name}: there is no proven bound to compare with"
     level, gap = found
-    assert gap >= 0, f"{name}: objective {values[level]} is below the proven bound {bounds[level]}: one is
-    wrong" assert gap <= limit, f"{name}: gap {gap:.2%} ({values[level]} to {bounds[level]}) is above
-    {limit:.2%}" return gap
+    value, bound = values[level], bounds[level]
+    assert gap >= 0, f"{name}: objective {value} is below the proven bound {bound}: one of them is wrong"
+    assert gap <= limit, f"{name}: gap {gap:.2%} ({value} to {bound}) is above {limit:.2%}"
+    return gap
 
 
 def instance_names(*patterns: str, max_tasks: int | None = None, proven: bool = False) -> list[str]:
@@ -141,10 +143,8 @@ def optalloc_instance(request: pytest.FixtureRequest) -> "Instance":
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--optalloc-instances``."""
-    parser.getgroup("optalloc").addoption(
-        OPTION, default="", metavar="PATTERNS", help="comma-separated names or patterns of optalloc instances
-        to test on"
-    )
+    text = "comma-separated names or patterns of optalloc instances to test on"
+    parser.getgroup("optalloc").addoption(OPTION, default="", metavar="PATTERNS", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
