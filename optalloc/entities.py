@@ -1,7 +1,7 @@
-"""The parts of an instance: sites, links, datasets, nodes, models, tasks, objective, state. Names are the file's keys."""
+"""The parts of an instance, from sites to the state. Attributes are named like the keys of the file."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +26,7 @@ from optalloc.quantities import (
     Mapped,
     Nat,
     Number,
+    OneOf,
     Permille,
     Positive,
     Signed,
@@ -33,9 +34,9 @@ from optalloc.quantities import (
 )
 
 __all__ = [
-    "TERM_NAMES", "After", "Dataset", "DeviceType", "Input", "Link", "Listed", "Mode", "Model", "Node", "Objective", "Part",
-    "Reference", "Scaling", "Site", "StateChoice", "StateInput", "StateModel", "StateSegment", "StateTask",
-    "StateTransfer", "Task", "Throughput", "Use",
+    "TERM_NAMES", "After", "Dataset", "DeviceType", "Input", "Link", "Listed", "Mode", "Model", "Node",
+    "Objective", "Part", "Reference", "Scaling", "Site", "StateChoice", "StateInput", "StateModel",
+    "StateSegment", "StateTask", "StateTransfer", "Task", "Throughput", "Use",
 ]  # fmt: skip
 
 ZERO, ONE = Number("0"), Number("1")
@@ -273,11 +274,11 @@ class Task(Part):
     """Explicit modes instead of the physics."""
 
 
-Term = Literal[
-    "makespan", "weighted_completion", "weighted_flow", "weighted_tardiness", "late", "rejected", "cost", "utility_loss"
-]  # fmt: skip
-TERM_NAMES: Final[tuple[str, ...]] = get_args(Term)
-Weighted = Annotated[dict[Term, Amount], AfterValidator(FrozenDict)]
+TERM_NAMES: Final = (
+    "makespan", "weighted_completion", "weighted_flow", "weighted_tardiness", "late", "rejected", "cost",
+    "utility_loss",
+)  # fmt: skip
+Weighted = Annotated[dict[Annotated[str, OneOf(TERM_NAMES)], Amount], AfterValidator(FrozenDict)]
 """Term -> number."""
 
 

@@ -7,7 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from optalloc.entities import (
@@ -39,19 +45,22 @@ from optalloc.entities import (
 from optalloc.errors import Fault, InputError
 from optalloc.io.atomic import write_bytes
 from optalloc.io.checks import in_order, semantic_faults
-from optalloc.io.documents import MAX_BYTES, canonical_text, load, parse, pretty_text
+from optalloc.io.documents import MAX_BYTES, canonical_text, load, parse, paused_collector, pretty_text
 from optalloc.io.entries import Found
 from optalloc.io.faults import json_path, python_names, shape_faults
 from optalloc.io.migrations import FORMAT, migrate
 from optalloc.quantities import EMPTY, FrozenDict, Id, Number, Positive, as_number, fault
 
 __all__ = [
-    "FORMAT", "TERM_NAMES", "After", "Dataset", "DeviceType", "Input", "Instance", "Link", "Mode", "Model", "Node", "Number",
-    "Objective", "Reference", "Scaling", "Site", "StateChoice", "StateInput", "StateModel", "StateSegment", "StateTask",
-    "StateTransfer", "Task", "Throughput", "Use", "read_instance", "read_text", "write_instance",
+    "FORMAT", "TERM_NAMES", "After", "Dataset", "DeviceType", "Input", "Instance", "Link", "Mode", "Model",
+    "Node", "Number", "Objective", "Reference", "Scaling", "Site", "StateChoice", "StateInput",
+    "StateModel", "StateSegment", "StateTask", "StateTransfer", "Task", "Throughput", "Use",
+    "read_instance", "read_text", "write_instance",
 ]  # fmt: skip
 
 _DEEPEST: Final = 60
+AS_READ: Final = {"as_read": True}
+"""Validation context: what is given is a plain document already."""
 
 
 def _free(value: Any, depth: int = 0) -> Any:
@@ -85,12 +94,12 @@ def _text(value: str) -> str:
 class Instance(Part):
     """Sites, data, devices and tasks, with what is wanted of a plan.
 
-    Built in Python with ints, floats (read through their shortest text) or Decimals; all faults are reported at once.
+    Built in Python with ints, floats (read through their shortest text) or Decimals.
 
     Raises
     ------
     InputError
-        Something is malformed.
+        Something is malformed; all faults are reported at once.
     """
 
     format: Literal["optalloc-instance/1"] = FORMAT
@@ -115,12 +124,14 @@ class Instance(Part):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _check_everything(cls, given: Any, handler: ModelWrapValidatorHandler["Instance"]) -> "Instance":
+    def _check_everything(
+        cls, given: Any, handler: ModelWrapValidatorHandler["Instance"], info: ValidationInfo
+    ) -> "Instance":
         """Shape and meaning are checked together, so that all faults show at once."""
         found: list[Found] = []
         try:
             instance = handler(given)
-            document = instance.document()
+            document = given if info.context is AS_READ else instance.document()
         except ValidationError as error:
             document = _plain(given)
             found = list(shape_faults(error, cls))
@@ -191,7 +202,8 @@ def read_instance(source: str | Path | Mapping[str, Any], *, max_bytes: int = MA
 
 def read_text(text: str, source: str = "") -> Instance:
     """Read the text of an instance file; ``source`` names it in faults."""
-    return _validated(*parse(text, source), source)
+    with paused_collector():
+        return _validated(*parse(text, source), source)
 
 
 def _validated(document: Any, found: list[Found], source: str) -> Instance:
@@ -200,7 +212,7 @@ def _validated(document: Any, found: list[Found], source: str) -> Instance:
         found = [*found, (("format",), f"is required: {FORMAT!r}")]
     found = [*found, *python_names(document)]
     try:
-        instance = Instance.model_validate(document)
+        instance = Instance.model_validate(document, context=AS_READ)
     except ValidationError as error:
         found += shape_faults(error, Instance)
     if found:
@@ -209,7 +221,10 @@ def _validated(document: Any, found: list[Found], source: str) -> Instance:
 
 
 def write_instance(instance: Instance, path: str | Path) -> None:
-    """Write a ``.json`` or, by its name, ``.json.gz`` file, whole or not at all; equal instances give equal bytes."""
+    """Write a ``.json`` or, by its name, ``.json.gz`` file, whole or not at all.
+
+    Numbers keep their literals, only keys that were set are written; equal content gives equal bytes.
+    """
     content = pretty_text(instance.document()).encode()
     if str(path).endswith(".gz"):
         content = gzip.compress(content, mtime=0)

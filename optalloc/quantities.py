@@ -1,4 +1,4 @@
-"""Exact numbers that remember how they were written, and the checked types that instance fields are made of."""
+"""Exact numbers that remember how they were written; the checked types that instance fields are made of."""
 
 import decimal
 import json
@@ -13,23 +13,8 @@ from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler,
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 __all__ = [
-    "EMPTY",
-    "LIMIT",
-    "Amount",
-    "Count",
-    "Domain",
-    "Fraction01",
-    "FrozenDict",
-    "Id",
-    "Mapped",
-    "Nat",
-    "Number",
-    "Permille",
-    "Positive",
-    "Signed",
-    "Tick",
-    "as_number",
-    "fault",
+    "EMPTY", "LIMIT", "Amount", "Count", "Fraction01", "FrozenDict", "Id", "Mapped", "Nat", "Number",
+    "OneOf", "Permille", "Positive", "Signed", "Tick", "as_number", "fault", "parse_float", "parse_int",
     "shown",
 ]  # fmt: skip
 
@@ -60,6 +45,11 @@ class Number(Decimal):
     def __new__(cls, text: str) -> "Number":
         if not _JSON_NUMBER.fullmatch(text):
             raise ValueError(f"a number is written as in JSON, e.g. 12 or 0.5, got {text!r}")
+        return cls._trusted(text)
+
+    @classmethod
+    def _trusted(cls, text: str) -> "Number":
+        """A number whose text is known to be one."""
         number = super().__new__(cls, text)
         number.text = text
         return number
@@ -88,6 +78,8 @@ def as_number(value: object) -> Number:
     ValueError
         For anything else, for NaN and infinities, and for magnitudes past 2^53 or finer than 1e-30.
     """
+    if type(value) is int and -LIMIT <= value <= LIMIT:
+        return Number._trusted(str(value))
     number = value if type(value) is Number else _convert(value)
     if len(number.text) > 15 or "e" in number.text or "E" in number.text:
         _check_magnitude(number, number.text)
@@ -126,8 +118,10 @@ def shown(value: object) -> str:
     """A value as a fault message shows it."""
     if isinstance(value, Number):
         return value.text[:40]
-    if isinstance(value, dict | list | tuple):
-        return {dict: "an object"}.get(type(value), "a list")
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     text = repr(value)
@@ -137,13 +131,13 @@ def shown(value: object) -> str:
 def parse_float(text: str) -> Number | float:
     """Hook for JSON numbers with a point or an exponent; inf where even Decimal gives up."""
     try:
-        return Number(text)
+        return Number._trusted(text)
     except decimal.InvalidOperation:
         return math.inf
 
 
 def parse_int(text: str) -> int | Number:
-    """Hook for JSON whole numbers; those that int() would lose (-0) or choke on (thousands of digits) stay texts."""
+    """Hook for JSON whole numbers; what int() would lose (-0) or refuse (too many digits) stays a text."""
     return int(text) if len(text) <= 20 and text != "-0" else Number(text)
 
 
@@ -208,6 +202,16 @@ class Whole:
         return whole
 
 
+@dataclass(frozen=True)
+class OneOf:
+    """Marks a text field that takes one of a few words."""
+
+    words: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.literal_schema(list(self.words))
+
+
 Amount = Annotated[Number, Range(low=0)]
 Positive = Annotated[Number, Range(above=0)]
 Fraction01 = Annotated[Number, Range(low=0, high=1)]
@@ -217,7 +221,6 @@ Nat = Annotated[int, Whole(0)]
 Permille = Annotated[int, Whole(0, 1000)]
 Tick = Annotated[int, Whole(-LIMIT)]
 Id = Annotated[str, StringConstraints(min_length=1)]
-Domain = Id
 
 Value = TypeVar("Value")
 
@@ -228,7 +231,7 @@ class FrozenDict(dict[str, Value]):
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("an instance cannot be changed; build a changed copy with replace()")
 
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

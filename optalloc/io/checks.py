@@ -1,6 +1,6 @@
-"""What the shape of a document cannot tell. Every check sees the raw document, so that all faults show at once."""
+"""What the shape of a document cannot tell. Checks see the raw document, so that all faults show at once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from optalloc.io.checks_ids import check_ids, check_references
@@ -27,7 +27,7 @@ CHECKS: Final[tuple[Callable[[Entry], Iterator[Found]], ...]] = (
 
 def semantic_faults(document: Any) -> list[Found]:
     """Everything wrong with the meaning of an instance document; parts of the wrong shape are skipped."""
-    root = Entry(document if isinstance(document, Mapping) else {})
+    root = Entry(document if isinstance(document, dict) else {})
     return [found for check in CHECKS for found in check(root)]
 
 
@@ -39,12 +39,12 @@ def in_order(found: list[Found], document: Any) -> list[Found]:
 def _position(steps: Steps, document: Any) -> tuple[int, ...]:
     position = []
     for step in steps:
-        if isinstance(document, Mapping):
+        if isinstance(document, dict):
             names = list(document)
             position.append(names.index(step) if step in document else len(names))
             document = document.get(step)
         else:
             position.append(step if isinstance(step, int) else 0)
             inside = isinstance(document, list | tuple) and isinstance(step, int) and step < len(document)
-            document = document[step] if inside else None  # type: ignore[index]
+            document = document[step] if inside else None
     return tuple(position)

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from optalloc.io.entries import Entry, Found, Steps, repeated
 
@@ -21,35 +21,46 @@ KINDS: Final[Mapping[str, str]] = {
     "tasks": "task",
 }
 
-REFERENCES: Final = (
-    ("links", "from", "sites"),
-    ("links", "to", "sites"),
-    ("datasets", "sites[]", "sites"),
-    ("nodes", "site", "sites"),
-    ("nodes", "device_type", "device_types"),
-    ("throughputs", "model", "models"),
-    ("throughputs", "device_type", "device_types"),
-    ("tasks", "model", "models"),
-    ("tasks", "datasets[]", "datasets"),
-    ("tasks", "sites[]", "sites"),
-    ("tasks", "setup_s{}", "device_types"),
-    ("tasks.reference", "device_type", "device_types"),
-    ("tasks.after", "id", "tasks"),
-    ("tasks.inputs", "datasets[]", "datasets"),
-    ("tasks.modes", "datasets[]", "datasets"),
-    ("tasks.modes.uses", "node", "nodes"),
-    ("state", "purchases[]", "datasets"),
-    ("state.tasks", "task", "tasks"),
-    ("state.tasks.choice.inputs", "dataset", "datasets"),
-    ("state.tasks.choice.inputs", "route[]", "links"),
-    ("state.tasks.segments.uses", "node", "nodes"),
-    ("state.transfers", "dataset", "datasets"),
-    ("state.transfers", "site", "sites"),
-    ("state.transfers", "route[]", "links"),
-)
-"""(objects, key inside them, kind of id): ``key[]`` a list of ids, ``key{}`` an object whose keys are ids."""
+USES: Final = {"uses": {"node": "nodes"}}
+REFERENCES: Final[Mapping[str, Any]] = {
+    "links": {"from": "sites", "to": "sites"},
+    "datasets": {"sites": "sites"},
+    "nodes": {"site": "sites", "device_type": "device_types"},
+    "throughputs": {"model": "models", "device_type": "device_types"},
+    "tasks": {
+        "model": "models",
+        "datasets": "datasets",
+        "sites": "sites",
+        "setup_s": "device_types",
+        "reference": {"device_type": "device_types"},
+        "after": {"id": "tasks"},
+        "inputs": {"datasets": "datasets"},
+        "modes": {"datasets": "datasets", **USES},
+    },
+    "state": {
+        "purchases": "datasets",
+        "tasks": {
+            "task": "tasks",
+            "choice": {"inputs": {"dataset": "datasets", "route": "links"}},
+            "segments": USES,
+        },
+        "transfers": {"dataset": "datasets", "site": "sites", "route": "links"},
+    },
+}
+"""Key -> kind of the ids it holds (one, a list, or the keys of an object), or what is inside it."""
 
-WITHIN_TASK: Final = (("modes", "id"), ("after", "id"))
+LISTS: Final[Mapping[str, Any]] = {
+    "datasets": {"sites": "site"},
+    "tasks": {
+        "datasets": "dataset",
+        "sites": "site",
+        "device_counts": "count",
+        "inputs": {"datasets": "dataset"},
+        "modes": {"datasets": "dataset"},
+    },
+    "state": {"purchases": "dataset"},
+}
+"""Lists that name each thing once -> what they name."""
 
 
 def ids(root: Entry, kind: str) -> set[str]:
@@ -71,45 +82,53 @@ def directed_links(root: Entry) -> dict[str, tuple[str | None, str | None]]:
     return links
 
 
-def objects(root: Entry, way: str) -> Iterator[Entry]:
-    """All objects at a dotted way, through lists and single objects."""
-    entries = [root]
-    for key in way.split("."):
-        entries = [inner for entry in entries for inner in _inside(entry, key)]
-    yield from entries
-
-
-def _inside(entry: Entry, key: str) -> Iterator[Entry]:
-    return iter([entry.entry(key)]) if isinstance(entry.content.get(key), Mapping) else entry.entries(key)
+def marked(content: dict[str, Any], marks: Mapping[str, Any]) -> Iterator[tuple[Steps, Any, str]]:
+    """(steps, value, mark) of everything in ``content`` that ``marks`` has a word for (lists whole)."""
+    for key, mark in marks.items():
+        value = content.get(key)
+        if not value:
+            continue
+        if isinstance(mark, str):
+            yield (key,), value, mark
+        elif isinstance(value, dict):
+            for steps, inner, word in marked(value, mark):
+                yield (key, *steps), inner, word
+        elif isinstance(value, list):
+            for index, entry in enumerate(value):
+                if isinstance(entry, dict):
+                    for steps, inner, word in marked(entry, mark):
+                        yield (key, index, *steps), inner, word
 
 
 def check_ids(root: Entry) -> Iterator[Found]:
-    """Ids are unique per kind, modes and predecessors per task, and lists of ids name each once."""
+    """Ids are unique per kind, modes and predecessors per task; lists name each thing once."""
     for kind, word in KINDS.items():
         yield from _ids_twice(root, kind, "id", f"another {word} has the id")
     for task in root.entries("tasks"):
-        yield from _ids_twice(task, "modes", "id", "another mode of this task has the id")
         yield from _ids_twice(task, "after", "id", "this task already comes after")
-        for mode in task.entries("modes"):
-            yield from _ids_twice(mode, "uses", "node", "this mode already uses node")
-        for steps, count in repeated(
-            (task.at("device_counts", i), n)
-            for i, n in enumerate(task.values("device_counts"))
-            if isinstance(n, int)
-        ):
-            yield steps, f"{count} stands more than once in this list"
+        if task.given("modes"):
+            yield from _ids_twice(task, "modes", "id", "another mode of this task has the id")
+            for mode in task.entries("modes"):
+                yield from _ids_twice(mode, "uses", "node", "this mode already uses node")
+    for steps, values, word in marked(root.content, LISTS):
+        if isinstance(values, list) and len(values) > 1:
+            plain = ((index, value) for index, value in enumerate(values) if isinstance(value, str | int))
+            for index, value in repeated(plain):
+                yield (*steps, index), f"{word} {value!r} stands more than once in this list"
     yield from _twins(root)
-    for way, key, _ in REFERENCES:
-        if key.endswith("[]") and key != "route[]":
-            for entry in objects(root, way):
-                for steps, name in repeated(entry.texts(key.removesuffix("[]"))):
-                    yield steps, f"{name!r} stands more than once in this list"
-    pairs = ((t.steps, (t.text("model"), t.text("device_type"))) for t in root.entries("throughputs"))
+    yield from _rates_twice(root)
+
+
+def _rates_twice(root: Entry) -> Iterator[Found]:
+    rows = root.entries("throughputs")
+    pairs = ((row.steps, (row.text("model"), row.text("device_type"))) for row in rows)
     for steps, (model, device_type) in repeated(pair for pair in pairs if None not in pair[1]):
         yield steps, f"the rates of {model!r} on {device_type!r} are given already; merge the two"
 
 
 def _ids_twice(owner: Entry, key: str, name: str, message: str) -> Iterator[Found]:
+    if len(owner.values(key)) < 2:
+        return
     given = ((entry.at(name), text) for entry in owner.entries(key) if (text := entry.text(name)) is not None)
     for steps, text in repeated(given):
         yield steps, f"{message} {text!r}"
@@ -117,37 +136,32 @@ def _ids_twice(owner: Entry, key: str, name: str, message: str) -> Iterator[Foun
 
 def _twins(root: Entry) -> Iterator[Found]:
     """The twin of a both_ways link takes an id of its own."""
-    twins = {
-        f"{link.text('id')}{BACK}" for link in root.entries("links") if link.content.get("both_ways") is True
-    }
+    both_ways = (link for link in root.entries("links") if link.content.get("both_ways") is True)
+    twins = {f"{link.text('id')}{BACK}" for link in both_ways}
     for link in root.entries("links"):
-        if link.text("id") in twins:
-            name = str(link.text("id"))
-            message = (
-                f"{name!r} is also the return direction of the both_ways link {name.removesuffix(BACK)!r}"
-            )
-            yield link.at("id"), f"{message}; choose another id"
+        name = link.text("id")
+        if name is not None and name in twins:
+            owner = name.removesuffix(BACK)
+            yield link.at("id"), f"{name!r} is the way back of both_ways link {owner!r}; choose another id"
 
 
 def check_references(root: Entry) -> Iterator[Found]:
     """Every id that is referred to exists."""
     known = {kind: ids(root, kind) for kind in KINDS}
-    for way, key, kind in REFERENCES:
-        for entry in objects(root, way):
-            for steps, name in _references(entry, key):
-                if name not in known[kind]:
-                    yield steps, f"no {KINDS[kind]} has the id {name!r}{_hint(name, known[kind])}"
+    for steps, value, kind in marked(root.content, REFERENCES):
+        names = known[kind]
+        if isinstance(value, str):
+            if value not in names:
+                yield steps, _dangling(value, kind, names)
+        elif isinstance(value, list | dict):
+            for step, name in enumerate(value):
+                if isinstance(name, str) and name not in names:
+                    inside = step if isinstance(value, list) else name
+                    yield (*steps, inside), _dangling(name, kind, names)
 
 
-def _references(entry: Entry, key: str) -> Iterator[tuple[Steps, str]]:
-    if key.endswith("[]"):
-        yield from entry.texts(key.removesuffix("[]"))
-    elif key.endswith("{}"):
-        yield from entry.keys(key.removesuffix("{}"))
-    else:
-        name = entry.text(key)
-        if name is not None:
-            yield entry.at(key), name
+def _dangling(name: str, kind: str, known: set[str]) -> str:
+    return f"no {KINDS[kind]} has the id {name!r}{_hint(name, known)}"
 
 
 def _hint(name: str, known: set[str]) -> str:

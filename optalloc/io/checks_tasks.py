@@ -8,8 +8,8 @@ from optalloc.io.entries import Entry, Found, join
 __all__ = ["check_cycles", "check_modes", "check_rejection", "check_tasks"]
 
 PHYSICS: Final = (
-    "model", "domain", "samples", "reference_hours", "reference", "device_counts", "memory_gb_per_device", "extra",
-    "setup_s", "datasets", "inputs", "kappa",
+    "model", "domain", "samples", "reference_hours", "reference", "device_counts", "memory_gb_per_device",
+    "extra", "setup_s", "datasets", "inputs", "kappa",
 )  # fmt: skip
 """Keys from which modes are made; senseless beside modes that are written out."""
 
@@ -22,7 +22,7 @@ def check_tasks(root: Entry) -> Iterator[Found]:
     for task in root.entries("tasks"):
         if task.given("modes"):
             for key in PHYSICS:
-                if task.given(key):
+                if task.content.get(key) not in (None, 0, {}):
                     yield task.at(key), "has no meaning beside explicit modes; leave it out"
         else:
             yield from _physics(task)
@@ -64,7 +64,7 @@ def check_cycles(root: Entry) -> Iterator[Found]:
     where = {}
     for task in root.entries("tasks"):
         name = task.text("id")
-        if name is not None and name not in before:
+        if name is not None and name not in before and task.values("after"):
             where[name] = task.at("after")
             before[name] = dict.fromkeys(
                 text for after in task.entries("after") if (text := after.text("id"))

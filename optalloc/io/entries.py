@@ -1,25 +1,29 @@
 """A tolerant view of a raw document: checks read what is well-formed and skip the rest."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["Entry", "Found", "Step", "Steps", "join", "repeated"]
+__all__ = ["Entry", "Finite", "Found", "Step", "Steps", "finite", "join", "repeated"]
 
 Step = str | int
 Steps = tuple[Step, ...]
+Place = TypeVar("Place")
+Value = TypeVar("Value")
+Finite = int | float | Decimal
 Found = tuple[Steps, str]
 """Where something is wrong, and what."""
 
 
-@dataclass(frozen=True, slots=True)
 class Entry:
     """An object of the document and the way to it. Values of the wrong type count as absent."""
 
-    content: Mapping[str, Any]
-    steps: Steps = ()
+    __slots__ = ("content", "steps")
+
+    def __init__(self, content: dict[str, Any], steps: Steps = ()):
+        self.content = content
+        self.steps = steps
 
     def at(self, *steps: Step) -> Steps:
         """The way to something inside."""
@@ -39,14 +43,14 @@ class Entry:
         value = self.content.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
-    def number(self, key: str) -> int | float | Decimal | None:
+    def number(self, key: str) -> Finite | None:
         """A finite number."""
         return finite(self.content.get(key))
 
     def values(self, key: str) -> list[Any]:
         """A list."""
         value = self.content.get(key)
-        return list(value) if isinstance(value, list | tuple) else []
+        return value if isinstance(value, list) else []
 
     def texts(self, key: str) -> Iterator[tuple[Steps, str]]:
         """The texts of a list."""
@@ -56,14 +60,16 @@ class Entry:
 
     def entries(self, key: str) -> Iterator["Entry"]:
         """The objects of a list."""
-        for index, value in enumerate(self.values(key)):
-            if isinstance(value, Mapping):
-                yield Entry(value, self.at(key, index))
+        values = self.content.get(key)
+        if isinstance(values, list):
+            for index, value in enumerate(values):
+                if isinstance(value, dict):
+                    yield Entry(value, (*self.steps, key, index))
 
     def entry(self, key: str) -> "Entry":
         """An object; an empty one where there is none."""
         value = self.content.get(key)
-        return Entry(value if isinstance(value, Mapping) else {}, self.at(key))
+        return Entry(value if isinstance(value, dict) else {}, self.at(key))
 
     def keys(self, key: str) -> Iterator[tuple[Steps, str]]:
         """The keys of an object."""
@@ -72,19 +78,19 @@ class Entry:
                 yield self.at(key, name), name
 
 
-def finite(value: Any) -> int | float | Decimal | None:
+def finite(value: Any) -> Finite | None:
     """The value if it is a finite number."""
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value):
         return value
     return None
 
 
-def repeated(items: Iterable[tuple[Steps, Any]]) -> Iterator[tuple[Steps, Any]]:
-    """Those items whose value has come before."""
-    seen: set[Any] = set()
-    for steps, value in items:
+def repeated(items: Iterable[tuple[Place, Value]]) -> Iterator[tuple[Place, Value]]:
+    """Those (place, value) whose value has come before."""
+    seen: set[Value] = set()
+    for place, value in items:
         if value in seen:
-            yield steps, value
+            yield place, value
         seen.add(value)
 
 

@@ -19,7 +19,7 @@ _VERSION: Final = re.compile(r"optalloc-instance/([0-9]{1,6})(?:\.([0-9]{1,6}))?
 
 
 def migrate(document: Any, source: str = "") -> Any:
-    """The document as this version writes it; documents without a known format are left for the checks to refuse.
+    """The document as this version writes it. Without a known format it is left for the checks to refuse.
 
     Raises
     ------
