@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from ortools.sat.python import cp_model
 
@@ -296,11 +297,20 @@ def fit_storage(variables: CpsatVariables) -> None:
         sites.setdefault(int(variables.problem.replica_site[replica]), []).append(replica)
     for site, replicas in sites.items():
         held = [_retention_interval(variables, replica) for replica in replicas]
-        sizes = [int(variables.problem.replica_size[replica]) for replica in replicas]
-        unit = math.gcd(*sizes)
-        capacity = int(variables.problem.site_storage[site]) // unit
+        sizes = [Fraction(int(variables.problem.replica_size[replica])) for replica in replicas]
+        for begin, until, size in variables.unlisted_at(site):
+            held.append(variables.model.new_fixed_size_interval_var(begin, until - begin, ""))
+            sizes.append(size)
+        unit = _common_unit(sizes)
+        capacity = int(int(variables.problem.site_storage[site]) / unit)
         check_product(capacity, variables.windows.horizon, "storage", "horizon")
-        variables.model.add_cumulative(held, [size // unit for size in sizes], capacity)
+        variables.model.add_cumulative(held, [int(size / unit) for size in sizes], capacity)
+
+
+def _common_unit(values: list[Fraction]) -> Fraction:
+    """The largest number of which all values are whole multiples."""
+    lcm = math.lcm(*(value.denominator for value in values))
+    return Fraction(math.gcd(*(int(value * lcm) for value in values)) or 1, lcm)
 
 
 def _hold_until_read(variables: CpsatVariables, replica: int) -> None:

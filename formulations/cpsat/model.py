@@ -1,7 +1,9 @@
-"""The CP-SAT model of one level, assembled family by family; docs/formulations_cpsat.md has the mathematics."""
+"""The CP-SAT model of one level, family by family; docs/formulations_cpsat.md has the mathematics."""
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,11 @@ from optalloc.formulations.cpsat.energy import add_energy_rows
 from optalloc.formulations.cpsat.hints import complete_values
 from optalloc.formulations.cpsat.objective import Linear, Terms, at_most, form_value
 from optalloc.formulations.cpsat.variables import CpsatVariables, make_variables
-from optalloc.problem import REJECTED, Plan
-from optalloc.scope import Scope, Windows
+from optalloc.io.atomic import write_bytes
+from optalloc.problem import REJECTED, Plan, Problem
+from optalloc.scope import Scope, Windows, full_scope, windows
 
-__all__ = ["CpsatModel", "add_cutoff", "add_hint", "build", "read_plan"]
+__all__ = ["CpsatModel", "add_cutoff", "add_hint", "build", "export_cpsat", "read_plan"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,3 +141,28 @@ def add_hint(cpsat: CpsatModel, plan: Plan) -> bool:
     for index, value in sorted(values.items()):
         cpsat.model.add_hint(cpsat.model.get_int_var_from_proto_index(index), value)
     return True
+
+
+def export_cpsat(problem: Problem, path: str | Path, level: int = 0) -> None:
+    """Write the model of one level, without caps on earlier ones, as a `CpModelProto`; the file appears whole.
+
+    Names are generated (``task3_way17``): ids may hold any text. The constant of the objective is left out.
+
+    Parameters
+    ----------
+    path
+        ``.txt`` and ``.pbtxt`` give the text form, anything else the binary one.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    scope = full_scope(problem)
+    model = build(scope, windows(scope), level, ()).model
+    suffix = ".txt" if Path(path).suffix in (".txt", ".pbtxt") else ".pb"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"model{suffix}")
+        if not model.export_to_file(str(file)):
+            raise OSError(f"CP-SAT could not write the model to {file}")
+        write_bytes(path, file.read_bytes())

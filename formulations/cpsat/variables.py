@@ -8,11 +8,13 @@ where the intervals of alternatives share their start *and* end variables.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from ortools.sat.python import cp_model
 
+from optalloc.evaluation.facts import facts
 from optalloc.formulations.cpsat.profiles import Profile, Spans, allowed_spans, residual_profiles
 from optalloc.problem import NEVER, REJECTED, Problem, Transfer
 from optalloc.scope import Scope, Windows
@@ -181,6 +183,17 @@ class CpsatVariables:
         pair = int(self.problem.replica_dataset[replica]), int(self.problem.replica_site[replica])
         return self.scope.fixed_replicas.get(pair)
 
+    def unlisted_at(self, site: int) -> list[tuple[int, int, Fraction]]:
+        """(from, until, storage) of fixed transfers to a site that no mode can read."""
+        problem, found = self.problem, []
+        for transfer in self.scope.transfers:
+            listed = (transfer.dataset, transfer.site) in problem.replica_of
+            if transfer.site == site and not listed and transfer.end > 0:
+                size, room = facts(problem).size_gb[transfer.dataset], facts(problem).storage_gb[site]
+                units = size * int(problem.site_storage[site]) / room if room else Fraction(1 if size else 0)
+                found.append((max(transfer.start, 0), transfer.end, units))
+        return found
+
     def any_of(self, literals: list[Literal], name: str) -> Literal:
         """A literal that is true exactly if one of ``literals`` is, at most one of which can be."""
         if len(literals) == 1:
@@ -310,8 +323,11 @@ def _make_retentions(variables: CpsatVariables) -> None:
         k for k in range(problem.num_replicas) if k in variables.transfers or variables.fixed_transfer(k)
     ]
     for site in sorted({int(problem.replica_site[k]) for k in brought}):
+        if problem.site_storage[site] >= NEVER:
+            continue
         here = [k for k in brought if problem.replica_site[k] == site]
-        if sum(int(problem.replica_size[k]) for k in here) > problem.site_storage[site]:
+        unlisted = sum(units for *_, units in variables.unlisted_at(site))
+        if sum(int(problem.replica_size[k]) for k in here) + unlisted > problem.site_storage[site]:
             for replica in here:
                 variables.retentions[replica] = _make_retention(variables, replica)
 

@@ -1,0 +1,278 @@
+"""Exact solver `cpsat`: the interval model of `optalloc.formulations.cpsat`, solved by OR-Tools CP-SAT.
+
+The native search runs in a thread of its own, and hands plans and bounds over through a queue; everything
+else happens in the caller's thread, so interrupts and exceptions end a run cleanly at any moment.
+"""
+
+import math
+import queue
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any, Final
+
+from ortools.sat.python import cp_model
+
+from optalloc.errors import SolverError
+from optalloc.evaluation import evaluate
+from optalloc.formulations.cpsat import add_cutoff, add_hint, build, read_plan
+from optalloc.problem import Plan
+from optalloc.result import Termination
+from optalloc.scope import Windows, windows
+from optalloc.solvers.base import LevelAnswer, LevelTask, Outcome, Request
+from optalloc.solvers.cpsat_options import apply_options
+from optalloc.solvers.levels import solve_levels
+from optalloc.solvers.registry import solver
+
+__all__ = ["cpsat", "solve_level"]
+
+NAME: Final = "cpsat"
+POLL_SECONDS: Final = 0.05
+
+PROVEN, FOUND, IMPOSSIBLE, NOTHING = "proven", "found", "impossible", "nothing"
+_STATUS: Final[Mapping[Any, str]] = {
+    cp_model.OPTIMAL: PROVEN,
+    cp_model.FEASIBLE: FOUND,
+    cp_model.INFEASIBLE: IMPOSSIBLE,
+    cp_model.UNKNOWN: NOTHING,
+}
+"""What CP-SAT says; anything else (MODEL_INVALID) is an error. It has values with the first two only."""
+
+
+@solver(
+    NAME,
+    exact=True,
+    summary="interval model, solved by OR-Tools CP-SAT",
+    options=None,
+    libraries=("ortools",),
+)
+def cpsat(request: Request) -> Outcome:
+    """Solve every level by CP-SAT. Options are CP-SAT parameters by name (`SatParameters`)."""
+    apply_options(cp_model.CpSolver().parameters, request.options)  # refuse wrong ones before any work
+    return solve_levels(request, solve_level, NAME)
+
+
+def solve_level(task: LevelTask) -> LevelAnswer:
+    """One level: build, hint, search, and say what is proven."""
+    run = _Run(task)
+    if not run.prepare():
+        return LevelAnswer(_stopped(task), info=run.info)
+    run.search()
+    return run.answer()
+
+
+def _stopped(task: LevelTask) -> Termination:
+    return Termination.USER if task.monitor.interrupted else Termination.TIME_LIMIT
+
+
+@dataclass(eq=False)
+class _Run:
+    """One search.
+
+    Attributes
+    ----------
+    below
+        Strict cutoff in force, None without one.
+    inbox
+        What the native threads report: a Plan, a bound, an exception; None at the end.
+    info
+        Facts for the result.
+    """
+
+    task: LevelTask
+    below: int | None = None
+    inbox: "queue.SimpleQueue[Plan | int | BaseException | None]" = field(default_factory=queue.SimpleQueue)
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def native(self) -> cp_model.CpSolver:
+        """The solver with its parameters; the time limit is what building has left."""
+        native = cp_model.CpSolver()
+        parameters = native.parameters
+        parameters.num_workers = max(1, self.task.threads)
+        parameters.random_seed = self.task.seed % 2**31
+        parameters.catch_sigint_signal = False  # the caller's thread watches for interrupts
+        apply_options(parameters, self.task.options)
+        limit = min(self.task.monitor.remaining, parameters.max_time_in_seconds)
+        parameters.max_time_in_seconds = max(limit, 0.001)
+        return native
+
+    @cached_property
+    def start_value(self) -> int | None:
+        """The level's value of the start, the best plan so far."""
+        task = self.task
+        return None if task.start is None else _level_value(task, task.start)
+
+    # before --------------------------------------------------------------------------------------------
+    def prepare(self) -> bool:
+        """Build the model; False if the time is up before the search could begin."""
+        began = time.perf_counter()
+        if self.task.monitor.should_stop():
+            return False
+        self.built = build(self.task.scope, self._windows(), self.task.level, self.task.caps)
+        self.info |= {
+            "variables": len(self.built.model.proto.variables),
+            "constraints": len(self.built.model.proto.constraints),
+            "build_seconds": time.perf_counter() - began,
+        }
+        self._give_start()
+        return not self.task.monitor.should_stop()
+
+    def _windows(self) -> Windows:
+        """Start windows, less what can only be worse than the start."""
+        found = windows(self.task.scope)
+        if self.start_value is None:
+            return found
+        return _shrunk(self.task, found, self.start_value)
+
+    def _give_start(self) -> None:
+        """The start as a complete hint with its value as a cutoff; strictly below it where the model has no
+        place for the start (a dominated mode, say), so that it is still never lost."""
+        if self.task.start is None or self.start_value is None:
+            self.info["warm_start"] = "none"
+            return
+        hinted = add_hint(self.built, self.task.start)
+        self.below = None if hinted else self.start_value
+        add_cutoff(self.built, self.start_value if hinted else self.start_value - 1)
+        self.info["warm_start"] = "hint" if hinted else "cutoff"
+
+    # during --------------------------------------------------------------------------------------------
+    def search(self) -> None:
+        """Run CP-SAT; offer every plan, note every bound, stop when the monitor says so."""
+        began = time.perf_counter()
+        thread = threading.Thread(target=self._solve, name="cpsat", daemon=True)
+        thread.start()
+        try:
+            while not self._attend():
+                if self._should_stop():
+                    self.native.stop_search()
+        finally:  # also when a plan is broken or the user presses Ctrl-C: the search never outlives the call
+            while thread.is_alive():
+                self.native.stop_search()
+                thread.join(POLL_SECONDS)
+        self.info["solve_seconds"] = time.perf_counter() - began
+        self.info["overshoot_seconds"] = max(0.0, self.task.monitor.elapsed - self.task.monitor.time_limit)
+
+    def _solve(self) -> None:
+        """In the search thread."""
+        try:
+            self.native.best_bound_callback = self._note_bound
+            self.native.solve(self.built.model, _Watcher(self))
+        except BaseException as failure:
+            self.inbox.put(failure)
+        finally:
+            self.inbox.put(None)
+
+    def _note_bound(self, value: float) -> None:
+        self.inbox.put(rounded_bound(value) + self.built.constant)
+
+    def _attend(self) -> bool:
+        """Take in what has arrived, waiting a moment if there is nothing; True once the search has ended.
+
+        Of several plans only the last is looked at: it is the best.
+        """
+        plan, ended = None, False
+        for message in self._messages():
+            if isinstance(message, BaseException):
+                raise message
+            if isinstance(message, Plan):
+                plan = message
+            elif message is None:
+                ended = True
+            else:
+                self.task.monitor.bound(self.task.level, self._capped(message), NAME)
+        if plan is not None:
+            self.task.monitor.offer(plan, NAME)
+        return ended
+
+    def _messages(self) -> Iterator[Plan | int | BaseException | None]:
+        try:
+            yield self.inbox.get(timeout=POLL_SECONDS)
+            while True:
+                yield self.inbox.get_nowait()
+        except queue.Empty:
+            return
+
+    def _capped(self, bound: int) -> int:
+        """A bound of the model says nothing about plans at or above its strict cutoff."""
+        return bound if self.below is None else min(bound, self.below)
+
+    def _should_stop(self) -> bool:
+        monitor = self.task.monitor
+        return monitor.should_stop() or (
+            monitor.max_gap is not None and monitor.close_enough(self.task.level)
+        )
+
+    # after ---------------------------------------------------------------------------------------------
+    def answer(self) -> LevelAnswer:
+        """The level's certificate from the native response."""
+        response = self.native.response_proto
+        status = _STATUS.get(response.status)
+        if status is None:
+            raise SolverError(f"CP-SAT refused the model: {self.native.solution_info() or response.status}")
+        self.info |= {"conflicts": response.num_conflicts, "branches": response.num_branches}
+        if status == IMPOSSIBLE:
+            return self._infeasible()
+        if status in (PROVEN, FOUND):
+            self.task.monitor.offer(read_plan(self.built, self.native.value), NAME)
+        bound = self._final_bound(status)
+        return LevelAnswer(self._termination(bound), bound=bound, info=self.info)
+
+    def _infeasible(self) -> LevelAnswer:
+        """Under a strict cutoff this proves the start; else there is no plan at all."""
+        return LevelAnswer(Termination.PROVEN, self.below, True, self.below, info=self.info)
+
+    def _final_bound(self, status: str) -> int:
+        """The exact integer bound of the response, also the objective value where that is proven."""
+        bound = int(self.native.response_proto.inner_objective_lower_bound) + self.built.constant
+        bound = max(self._capped(bound), self.built.objective.range()[0])
+        self.task.monitor.bound(self.task.level, bound, NAME)
+        return bound
+
+    def _termination(self, bound: int) -> Termination:
+        monitor, level = self.task.monitor, self.task.level
+        if monitor.values and monitor.values[level] == bound:
+            return Termination.PROVEN
+        if monitor.max_gap is not None and monitor.close_enough(level):
+            return Termination.GAP
+        return _stopped(self.task)
+
+
+class _Watcher(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+    """Hands every solution over, in the search thread."""
+
+    def __init__(self, run: _Run):
+        super().__init__()
+        self.run = run
+
+    def on_solution_callback(self) -> None:
+        """Called by CP-SAT."""
+        try:
+            self.run.inbox.put(read_plan(self.run.built, self.value))
+        except BaseException as failure:
+            self.run.inbox.put(failure)
+
+
+def rounded_bound(value: float) -> int:
+    """The least integer that a bound given as a floating-point number proves.
+
+    The objective is an integer, so a bound of 2.3 proves 3; a value that misses an integer by rounding errors
+    only (1e-6, or a few units in the last place) is that integer.
+    """
+    return math.ceil(value - max(1e-6, abs(value) * 2.0**-50))
+
+
+def _level_value(task: LevelTask, plan: Plan) -> int:
+    return evaluate(task.scope.problem, plan, scope=task.scope).levels[task.level]
+
+
+def _shrunk(task: LevelTask, found: Windows, upper_bound: int) -> Windows:
+    """Windows without modes and starts that lead to plans strictly worse than ``upper_bound`` only."""
+    if find_spec("optalloc.solvers.shrinking") is None:
+        return found
+    from optalloc.solvers.shrinking import shrink
+
+    return shrink(task.scope, found, task.level, upper_bound)
