@@ -1,15 +1,18 @@
 """Results are certificates: what we hold, why the run stopped, and what is proven about it."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from optalloc.evaluation import Evaluation
     from optalloc.problem import Plan, Problem
     from optalloc.schedule import Schedule
 
-__all__ = ["CurvePoint", "LevelResult", "Result", "Status", "Termination"]
+__all__ = ["CERTIFICATE_FORMAT", "CurvePoint", "LevelResult", "Result", "Status", "Termination", "json_able"]
 
 
 class Status(StrEnum):
@@ -70,6 +73,16 @@ class LevelResult:
             return None
         return (self.objective - self.bound) / max(abs(self.objective), 1)
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object."""
+        return {
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "proven_by": self.proven_by,
+            "conditional": self.conditional,
+        }
+
 
 @dataclass(frozen=True)
 class CurvePoint:
@@ -124,7 +137,7 @@ class Result:
     @property
     def _shown(self) -> LevelResult | None:
         unproven = [level for level in self.levels if not level.proven]
-        return (unproven or [*self.levels[-1:], None])[0]
+        return next(iter(unproven or self.levels[-1:]), None)
 
     @property
     def objective(self) -> int | None:
@@ -142,3 +155,77 @@ class Result:
     def weight_scale(self) -> int:
         """K: what objective and bound are scaled by."""
         return self.problem.scale
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object of ``optalloc solve --json``: ints stay ints, NaN and infinities become null."""
+        measured = {} if self.evaluation is None else self.evaluation.to_dict()
+        content = {
+            **self._head(),
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "levels": [level.to_dict() for level in self.levels],
+            "terms": measured.get("terms"),
+            "metrics": measured.get("metrics"),
+            "tasks": measured.get("tasks"),
+            **self._circumstances(),
+            "message": self.message,
+            "notes": self.notes,
+            "reasons": self.reasons,
+            "info": self.info,
+            "curve": [[round(p.seconds, 4), p.level, p.objective, p.bound, p.source] for p in self.curve],
+            "schedule": None if self.schedule is None else self.schedule.to_dict(),
+        }
+        return {name: json_able(value) for name, value in content.items()}
+
+    def certificate(self) -> dict[str, Any]:
+        """JSON object in the format "optalloc-certificate/1": what is proven, of which instance, by whom."""
+        content = {
+            "format": CERTIFICATE_FORMAT,
+            **self._head(),
+            "instance_sha256": self.problem.instance.sha256,
+            "objective_spec": [
+                {term: str(weight) for term, weight in level.items()} for level in self.problem.level_weights
+            ],
+            "levels": [level.to_dict() for level in self.levels],
+            **self._circumstances(),
+        }
+        return {name: json_able(value) for name, value in content.items()}
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "instance": self.problem.instance.name,
+            "solver": self.solver,
+            "status": self.status.value,
+            "termination": self.termination.value,
+        }
+
+    def _circumstances(self) -> dict[str, Any]:
+        return {
+            "seconds": round(self.seconds, 4),
+            "weight_scale": self.weight_scale,
+            "seed": self.seed,
+            "threads": self.threads,
+            "versions": self.versions,
+        }
+
+
+CERTIFICATE_FORMAT: Final = "optalloc-certificate/1"
+
+
+def json_able(value: Any) -> Any:
+    """Plain JSON types: whole numbers stay whole, what JSON cannot write becomes None or text."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        number = float(value)
+        return number if math.isfinite(number) else None
+    if isinstance(value, Mapping):
+        return {str(key): json_able(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [json_able(inner) for inner in value]
+    if hasattr(value, "tolist"):
+        return json_able(value.tolist())
+    return str(value)

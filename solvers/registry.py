@@ -15,7 +15,9 @@ from optalloc.errors import Fault, InputError
 from optalloc.solvers.base import Solver
 from optalloc.solvers.plain import adapted, is_full_solver
 
-__all__ = ["SolverEntry", "check_solver", "describe_solvers", "get_solver", "solver", "solver_names"]
+__all__ = [
+    "SolverEntry", "check_solver", "describe_solvers", "entry_of", "get_solver", "solver", "solver_names",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -173,6 +175,13 @@ def get_solver(name: str) -> SolverEntry:
     raise InputError(
         Fault("solver", f"{name!r} is unknown; known: {', '.join(solver_names())}, or module:object")
     )
+
+
+def entry_of(given: str | SolverEntry | Callable[..., Any]) -> SolverEntry:
+    """The solver behind a name, an entry or a function."""
+    if isinstance(given, str):
+        return get_solver(given)
+    return _loaded(getattr(given, "__name__", type(given).__name__), given)
 
 
 def check_solver(name: str) -> None:

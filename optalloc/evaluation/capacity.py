@@ -36,7 +36,7 @@ class Overload:
 
 @dataclass(frozen=True, eq=False)
 class _Holds:
-    """Who (>= 0: placed task, < 0: transfer ``-1 - who``) holds how much of which resource, from when to when."""
+    """Who (>= 0: placed task, < 0: transfer ``-1 - who``) holds how much of which resource, and when."""
 
     who: Ints
     resource: Ints
@@ -103,7 +103,7 @@ def _joined(first: _Holds, second: _Holds) -> _Holds:
 
 
 def _load(view: View, holds: _Holds) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """(resource, time, used, capacity, until) at every tick at which the use or the capacity of a resource changes."""
+    """(resource, time, used, capacity, until) wherever the use or the capacity of a resource changes."""
     problem = view.problem
     used_resources = np.unique(holds.resource)
     which, at = entries(problem.cap_ptr, used_resources)
@@ -118,7 +118,7 @@ def _load(view: View, holds: _Holds) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     order = np.lexsort((time, resource))
     resource, time = resource[order], time[order]
     used, capacity = np.cumsum(use_step[order]), np.cumsum(cap_step[order])
-    # All uses of a resource end, so its use sums to 0; its capacity does not, and is counted from its first entry.
+    # All uses of a resource end, so its use sums to 0; its capacity is counted from its own first entry.
     first = np.flatnonzero(np.concatenate([[True], resource[1:] != resource[:-1]]))
     sizes = np.diff(np.append(first, len(resource)))
     capacity = capacity - np.repeat(np.concatenate([[0], capacity])[first], sizes)

@@ -27,8 +27,8 @@ class Evaluation:
     violations
         All broken rules, R1 first.
     terms
-        Exact and unscaled: time in ticks, cost in money units, task weights applied. Where tasks have no valid choice
-        (R1, R2) the terms are those of the others.
+        Exact and unscaled: time in ticks, cost in money units, task weights applied. Where tasks have no
+        valid choice (R1, R2) the terms are those of the others.
     levels
         Levels of the objective times K (``Problem.scale``).
     notes
@@ -91,8 +91,8 @@ def evaluate(problem: Problem, plan: Schedule | Plan, *, scope: Scope | None = N
     plan
         A Schedule, which may leave out what the state fixes, or a solver's Plan.
     scope
-        What the plan was made under: tasks that do not exist are ignored, fixed parts must be unchanged, and nothing
-        else may start before ``scope.not_before``. Default: the whole instance with its state.
+        What the plan was made under: tasks that do not exist are ignored, fixed parts must be unchanged, and
+        nothing else may start before ``scope.not_before``. Default: the whole instance with its state.
     """
     unresolved: tuple[Violation, ...] = ()
     notes: list[str] = []

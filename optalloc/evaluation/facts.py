@@ -57,7 +57,7 @@ def facts(problem: Problem) -> Facts:
     datasets = {dataset.id: dataset for dataset in instance.datasets}
     ordered = [datasets[id] for id in problem.dataset_ids]
     site_index = {id: index for index, id in enumerate(problem.site_ids)}
-    storage = {site.id: site.storage_gb for site in instance.sites}
+    storage = {site.id: None if (gb := site.storage_gb) is None else Fraction(gb) for site in instance.sites}
     tick, money = Fraction(instance.tick_seconds), Fraction(instance.money_unit_usd)
     weights, weight_unit = _whole(problem.task_weight)
     penalties, penalty_unit = _whole(problem.task_penalty)
@@ -68,7 +68,7 @@ def facts(problem: Problem) -> Facts:
             _half_up(Fraction(dataset.price_usd) / money) if dataset.pricing == "per_use" else 0
             for dataset in ordered
         ),
-        storage_gb=tuple(None if storage[id] is None else Fraction(storage[id]) for id in problem.site_ids),
+        storage_gb=tuple(storage[id] for id in problem.site_ids),
         weights=weights,
         weight_unit=weight_unit,
         penalties=penalties,

@@ -34,7 +34,7 @@ def _hours(view: View, ticks: int | Fraction) -> float:
 
 
 def _flow(view: View) -> dict[str, float | None]:
-    """Time from release to end: its mean, and the smallest value that 99 % of the placed tasks do not exceed."""
+    """Time from release to end: its mean, and the least value that 99 % of the placed tasks do not exceed."""
     flow = sorted((view.end - view.problem.release[view.task]).tolist())
     if not flow:
         return {"mean_flow_hours": None, "p99_flow_hours": None}
@@ -75,7 +75,7 @@ def _money(view: View) -> dict[str, Any]:
 
 
 def _moved_gb(view: View) -> float:
-    """GB that leave a home site: every new transfer and every stream, once each whatever the length of the route."""
+    """GB that leave a home site: every new transfer and every stream, once each however long the route."""
     which, datasets, _ = view.streams
     streamed = datasets[~view.exempt[which]].tolist()
     moved = [transfer.dataset for transfer in view.new_transfers] + streamed

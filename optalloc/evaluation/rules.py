@@ -11,7 +11,7 @@ from optalloc.evaluation.facts import facts
 from optalloc.evaluation.terms import plan_terms, text
 from optalloc.evaluation.view import View
 from optalloc.problem import ABSENT, CHANNEL, DEVICES, EXTRA, FREE, NEVER, REJECTED, SEATS, Transfer
-from optalloc.schedule.conversion import resolve_transfer
+from optalloc.schedule.conversion import chain_fault, resolve_transfer
 from optalloc.schedule.model import Violation
 
 __all__ = ["RULES"]
@@ -73,34 +73,43 @@ def in_order(view: View) -> Iterator[Violation]:
     for at in np.flatnonzero(both & (start[follower] < end[pred] + lag)).tolist():
         id, before = problem.task_ids[follower[at]], problem.task_ids[pred[at]]
         wait = f" plus a lag of {lag[at]}" if lag[at] else ""
-        message = f"task {id!r} starts at {start[follower[at]]}, before the end of {before!r} at {end[pred[at]]}{wait}"
+        early = f"task {id!r} starts at {start[follower[at]]}"
+        message = f"{early}, before the end of {before!r} at {end[pred[at]]}{wait}"
         yield Violation("R4", (id, before), message)
 
 
 def within_nodes(view: View) -> Iterator[Violation]:
-    """R5: devices and extra capacities of a node suffice at every tick; outside its availability there are none."""
+    """R5: devices and extra capacities of a node suffice at every tick; outside its availability are none."""
     for over in overloads(view, (DEVICES, EXTRA)):
         node = view.problem.node_ids[view.problem.resource_owner[over.resource]]
         yield _overloaded(view, "R5", node, f"node {node!r}", over)
 
 
 def within_links(view: View) -> Iterator[Violation]:
-    """R7: no link carries more transfers and streams than it has channels; a transfer goes the way it says."""
+    """R7: no link carries more transfers and streams than it has channels; routes are what they say."""
     for over in overloads(view, (CHANNEL,)):
         link = view.problem.link_ids[view.problem.resource_owner[over.resource]]
         yield _overloaded(view, "R7", link, f"link {link!r}", over)
     for transfer in view.new_transfers:
-        meant = resolve_transfer(
-            view.problem, transfer.dataset, transfer.site, transfer.links, transfer.start
-        )
-        if not _same_facts(transfer, meant):
+        fault = _route_fault(view, transfer)
+        if fault:
             dataset, site = view.pair(transfer)
-            message = f"transfer of {dataset!r} to {site!r}: its route takes {meant.ticks} ticks and costs {meant.cost}"
-            yield Violation("R7", (dataset, site), f"{message}, not {transfer.ticks} and {transfer.cost}")
+            yield Violation("R7", (dataset, site), f"transfer of {dataset!r} to {site!r}: {fault}")
 
 
-def _same_facts(first: Transfer, second: Transfer) -> bool:
-    return (first.ticks, first.cost, set(first.channels)) == (second.ticks, second.cost, set(second.channels))
+def _route_fault(view: View, transfer: Transfer) -> str:
+    """How a transfer differs from what its links make of it; empty if it does not."""
+    problem, dataset, site, links = view.problem, transfer.dataset, transfer.site, transfer.links
+    fault = chain_fault(problem, dataset, site, links)
+    if fault or (dataset, site) in facts(problem).home:  # the latter breaks R11
+        return fault
+    meant = resolve_transfer(problem, dataset, site, links, transfer.start)
+    if (transfer.ticks, transfer.cost) != (meant.ticks, meant.cost):
+        given = f"not {transfer.ticks} and {transfer.cost}"
+        return f"its route takes {meant.ticks} ticks and costs {meant.cost}, {given}"
+    return (
+        "" if set(transfer.channels) == set(meant.channels) else "it holds other channels than its route has"
+    )
 
 
 def within_seats(view: View) -> Iterator[Violation]:
@@ -123,7 +132,7 @@ def _overloaded(view: View, rule: str, id: str, what: str, over: Overload) -> Vi
 
 
 def data_there(view: View) -> Iterator[Violation]:
-    """R6: accesses and transfers start when the dataset is available; staged data have arrived before the start."""
+    """R6: accesses and transfers start when the data are available; staged data arrive before the start."""
     available = view.problem.available[view.mode]
     for at in np.flatnonzero(~view.exempt & (view.start < available)).tolist():
         id = view.task_id(at)
@@ -133,8 +142,8 @@ def data_there(view: View) -> Iterator[Violation]:
         first = int(facts(view.problem).available[transfer.dataset])
         if transfer.start < first:
             dataset, site = view.pair(transfer)
-            message = f"transfer of {dataset!r} to {site!r} starts at {transfer.start}, before {dataset!r} is available"
-            yield Violation("R6", (dataset, site), f"{message} at {first}")
+            what = f"transfer of {dataset!r} to {site!r} starts at {transfer.start}"
+            yield Violation("R6", (dataset, site), f"{what}, before {dataset!r} is available at {first}")
     yield from _not_arrived(view)
 
 
@@ -156,7 +165,7 @@ def _not_arrived(view: View) -> Iterator[Violation]:
 
 
 def within_storage(view: View) -> Iterator[Violation]:
-    """R8: staged replicas fit the site's storage from the start of their transfer to the end of their last reader."""
+    """R8: replicas fit the site's storage from the start of a transfer to the end of the last reader."""
     by_site: dict[int, list[tuple[int, int, Transfer]]] = {}
     for transfer in view.plan.transfers:
         until = max(transfer.end, view.last_reader.get(view.replica(transfer), transfer.end))
@@ -213,7 +222,7 @@ def within_limits(view: View) -> Iterator[Violation]:
 
 
 def one_transfer(view: View) -> Iterator[Violation]:
-    """R11: at most one transfer per dataset and site, and none to a site that holds the dataset from the start."""
+    """R11: at most one transfer per dataset and site, and none to a home of the dataset."""
     seen: dict[tuple[int, int], int] = {}
     for transfer in view.plan.transfers:
         seen[transfer.dataset, transfer.site] = seen.get((transfer.dataset, transfer.site), 0) + 1

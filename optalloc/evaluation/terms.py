@@ -24,7 +24,7 @@ def text(value: Exact) -> int | str:
     return value.numerator if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
 
 
-# one function per term -------------------------------------------------------------------------------------------
+# one function per term --------------------------------------------------------------------------------------
 def makespan(view: View) -> Exact:
     """Largest end of the placed tasks, 0 if there are none; ticks."""
     return max(0, int(view.end.max())) if len(view.end) else 0
@@ -63,9 +63,9 @@ def cost(view: View) -> Exact:
     """Own money of each run, each transfer, and each purchase once; money units."""
     _, at = entries(view.problem.buy_ptr, view.mode)
     bought = np.unique(view.problem.buy_purchase[at])
-    runs = sum(view.problem.money[view.mode].tolist())
+    runs = int(view.problem.money[view.mode].sum())
     moves = sum(transfer.cost for transfer in view.plan.transfers)
-    return runs + moves + sum(view.problem.purchase_cost[bought].tolist())
+    return runs + moves + int(view.problem.purchase_cost[bought].sum())
 
 
 def utility_loss(view: View) -> Exact:
@@ -115,7 +115,7 @@ def _short(value: Fraction) -> Exact:
     return value.numerator if value.denominator == 1 else value
 
 
-# levels ------------------------------------------------------------------------------------------------------------
+# levels -----------------------------------------------------------------------------------------------------
 def plan_levels(view: View, terms: Mapping[str, Exact]) -> tuple[int, ...]:
     """The levels of the objective, scaled, computed twice: from the written weights and as solvers see them.
 

@@ -12,7 +12,7 @@ __all__ = ["View", "entries"]
 
 
 def entries(pointer: Ints, owners: Ints) -> tuple[Ints, Ints]:
-    """(position in ``owners``, position in the list) of every entry of a CSR list that belongs to ``owners``."""
+    """(position in ``owners``, position in the list) of every CSR entry that belongs to ``owners``."""
     counts = pointer[owners + 1] - pointer[owners]
     which = np.repeat(np.arange(len(owners)), counts)
     before = np.cumsum(counts) - counts
@@ -23,7 +23,8 @@ def entries(pointer: Ints, owners: Ints) -> tuple[Ints, Ints]:
 class View:
     """A plan within a scope.
 
-    Tasks without one of their own modes (rejected, absent, undecided, or with a mode of another task) are in no array.
+    Tasks without one of their own modes (rejected, absent, undecided, with a mode of another task) are in no
+    array.
     """
 
     problem: Problem
@@ -107,7 +108,7 @@ class View:
         """Index of the replica that a transfer brings, -1 if no mode can read it."""
         return self.problem.replica_of.get((transfer.dataset, transfer.site), -1)
 
-    # names for messages ----------------------------------------------------------------------------------------
+    # names for messages -------------------------------------------------------------------------------------
     def task_id(self, index: int) -> str:
         """Id of the placed task at ``index``."""
         return self.problem.task_ids[int(self.task[index])]

@@ -1,7 +1,7 @@
 """Schedules: decisions only, named by content, in files that people and other programs can read."""
 
 from optalloc.schedule.conversion import resolve, to_schedule
-from optalloc.schedule.files import read_schedule, schedule_from_dict, schedule_to_dict, write_schedule
+from optalloc.schedule.files import read_schedule, schedule_from_dict, write_schedule
 from optalloc.schedule.model import (
     Choice,
     InputChoice,
@@ -27,7 +27,6 @@ __all__ = [
     "read_schedule",
     "resolve",
     "schedule_from_dict",
-    "schedule_to_dict",
     "to_schedule",
     "write_schedule",
 ]

@@ -1,6 +1,7 @@
 """Plan <-> Schedule: decisions are matched by what they say, never by the index of a mode."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,10 +18,10 @@ from optalloc.schedule.model import (
 )
 from optalloc.schedule.names import names
 
-__all__ = ["resolve", "resolve_transfer", "to_schedule"]
+__all__ = ["chain_fault", "resolve", "resolve_transfer", "to_schedule"]
 
 
-# Plan -> Schedule ------------------------------------------------------------------------------------------------
+# Plan -> Schedule -------------------------------------------------------------------------------------------
 def to_schedule(problem: Problem, plan: Plan, *, sha256: str | None = None) -> Schedule:
     """Write the decisions of a plan down by content.
 
@@ -66,14 +67,14 @@ def _transfer_entry(problem: Problem, transfer: Transfer) -> TransferEntry:
     )
 
 
-# Schedule -> Plan ------------------------------------------------------------------------------------------------
+# Schedule -> Plan -------------------------------------------------------------------------------------------
 def resolve(problem: Problem, schedule: Schedule) -> tuple[Plan, tuple[Violation, ...]]:
     """Find the indices behind a Schedule. The state of the instance is added where it is left out.
 
     Returns
     -------
-    The plan, in which a task is FREE if what the Schedule says about it is not possible, and ABSENT if the Schedule
-    says nothing; and what is wrong (R1, R2, R7, R11), all of it.
+    The plan, in which a task is FREE if what the Schedule says about it is not possible, and ABSENT if the
+    Schedule says nothing; and what is wrong (R1, R2, R7, R11), all of it.
     """
     found: list[Violation] = []
     mode, start = _resolve_tasks(problem, schedule, found)
@@ -146,7 +147,7 @@ def _find_mode(problem: Problem, task: int, choice: Choice, uses: tuple[Use, ...
     modes = problem.modes_of(task, active=False)
     modes = modes[problem.explicit[modes] == explicit]
     modes = _with_inputs(problem, modes, known)
-    for mode in _with_first_use(problem, modes, devices).tolist():
+    for mode in map(int, _with_first_use(problem, modes, devices)):
         if _is_mode(problem, mode, known, devices):
             return mode
     named = "" if choice.mode is None else f"mode {choice.mode!r} with "
@@ -202,7 +203,7 @@ def _with_first_use(problem: Problem, modes: Ints, devices: list[tuple[int, int]
     modes = modes[problem.use_ptr[modes + 1] > problem.use_ptr[modes]]
     first = problem.use_ptr[modes]
     node, amount = devices[0]
-    return modes[(problem.use_resource[first] == node) & (problem.use_amount[first] == amount)]
+    return np.asarray(modes[(problem.use_resource[first] == node) & (problem.use_amount[first] == amount)])
 
 
 def _is_mode(problem: Problem, mode: int, inputs: list[_Input], devices: list[tuple[int, int]]) -> bool:
@@ -221,7 +222,7 @@ def _describe(choice: Choice, uses: tuple[Use, ...]) -> str:
     return f"{', '.join(data) or 'no data'} on {', '.join(devices) or 'no devices'}"
 
 
-# transfers ---------------------------------------------------------------------------------------------------------
+# transfers --------------------------------------------------------------------------------------------------
 def _resolve_transfers(problem: Problem, schedule: Schedule, found: list[Violation]) -> tuple[Transfer, ...]:
     transfers = list(problem.state_transfers)
     repeated = {(t.dataset, t.site, t.links, t.start) for t in problem.state_transfers}
@@ -257,17 +258,22 @@ def _transfer_faults(problem: Problem, entry: TransferEntry) -> Iterator[Violati
         return
     if entry.dataset in known.dataset and entry.site in known.site:
         links = [known.link[id] for id in entry.route]
-        fault = _chain_fault(problem, known.dataset[entry.dataset], known.site[entry.site], links)
+        dataset, site = known.dataset[entry.dataset], known.site[entry.site]
+        fault = chain_fault(problem, dataset, site, links)
         if fault:
             yield Violation("R7", (*ids, *entry.route), f"{what}: {fault}")
+        elif site in known.homes[dataset]:
+            yield Violation("R11", ids, f"{what}: that site holds the dataset from the start")
 
 
-def _chain_fault(problem: Problem, dataset: int, site: int, links: list[int]) -> str:
+def chain_fault(problem: Problem, dataset: int, site: int, links: Sequence[int]) -> str:
     """Why ``links`` is no simple chain from a home of the dataset to the site; empty if it is one."""
     ends = [names(problem).link_ends[link] for link in links]
+    if not ends:
+        return "there is no route"
     if ends[0][0] not in names(problem).homes[dataset]:
-        return f"the route starts at {problem.site_ids[ends[0][0]]!r}, which does not hold the dataset from the start"
-    if any(before[1] != after[0] for before, after in zip(ends, ends[1:], strict=False)):
+        return f"the route starts at {problem.site_ids[ends[0][0]]!r}, which is no home of the dataset"
+    if any(before[1] != after[0] for before, after in pairwise(ends)):
         return "the links of the route do not join"
     if ends[-1][1] != site:
         return f"the route ends at {problem.site_ids[ends[-1][1]]!r}"
@@ -278,7 +284,7 @@ def _chain_fault(problem: Problem, dataset: int, site: int, links: list[int]) ->
 def resolve_transfer(
     problem: Problem, dataset: int, site: int, links: tuple[int, ...], start: int
 ) -> Transfer:
-    """The transfer with its ticks, cost and channels, over any simple chain of links from a home of the dataset."""
+    """The transfer with its ticks, cost and channels, over any simple chain of links from a home site."""
     replica = problem.replica_of.get((dataset, site), -1)
     if replica >= 0:
         for route in problem.routes_of(replica):
@@ -287,5 +293,5 @@ def resolve_transfer(
     # A route that compile has dropped because another is no worse may still be used.
     from optalloc.compilation import route_facts
 
-    ticks, cost, channels = route_facts(problem, dataset, links)
-    return Transfer(dataset, site, links, start, ticks, cost, channels, replica)
+    facts = route_facts(problem, dataset, links)
+    return Transfer(dataset, site, links, start, facts.ticks, facts.cost, facts.channels, replica)

@@ -1,4 +1,4 @@
-"""The file format "optalloc-schedule/1" as a checked model: the shapes of the state of an instance, and a header."""
+"""The format "optalloc-schedule/1" as a checked model: the shapes of an instance's state, and a header."""
 
 from typing import Final, Literal
 

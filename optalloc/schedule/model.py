@@ -1,6 +1,7 @@
 """What a Schedule is: the choice and start of each task, and the transfers."""
 
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["Choice", "InputChoice", "Schedule", "Segment", "TaskEntry", "TransferEntry", "Use", "Violation"]
 
@@ -12,7 +13,7 @@ class Violation:
     Attributes
     ----------
     rule
-        ``R1`` ... ``R11`` (docs/model.md), or ``scope`` where something fixed was changed or started too early.
+        ``R1`` ... ``R11`` (docs/model.md), or ``scope`` where something fixed was changed or started early.
     ids
         What it is about: ids of tasks, nodes, links, datasets, sites; the one to blame first.
     message
@@ -44,12 +45,18 @@ class InputChoice:
     access
         ``local``, ``staged`` or ``streamed``.
     route
-        Link ids in travel order where the data are streamed, else None (a staged replica's route is its transfer's).
+        Link ids in travel order where the data are streamed, else None (a staged replica's route is that of
+        its transfer).
     """
 
     dataset: str
     access: str
     route: tuple[str, ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object."""
+        route = None if self.route is None else list(self.route)
+        return {"dataset": self.dataset, "access": self.access, "route": route}
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,11 @@ class Choice:
     inputs: tuple[InputChoice, ...] = ()
     mode: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object; ``mode`` only where there is one."""
+        mode = {} if self.mode is None else {"mode": self.mode}
+        return {**mode, "inputs": [given.to_dict() for given in self.inputs]}
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -67,6 +79,11 @@ class Segment:
     uses: tuple[Use, ...]
     start: int
     end: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object."""
+        uses = [{"node": use.node, "devices": use.devices} for use in self.uses]
+        return {"uses": uses, "start": self.start, "end": self.end}
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,13 @@ class TaskEntry:
     choice: Choice | None = None
     segments: tuple[Segment, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object."""
+        if self.rejected or self.choice is None:
+            return {"task": self.task, "rejected": True}
+        segments = [segment.to_dict() for segment in self.segments]
+        return {"task": self.task, "choice": self.choice.to_dict(), "segments": segments}
+
 
 @dataclass(frozen=True)
 class TransferEntry:
@@ -87,6 +111,10 @@ class TransferEntry:
     site: str
     route: tuple[str, ...]
     start: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object."""
+        return {"dataset": self.dataset, "site": self.site, "route": list(self.route), "start": self.start}
 
 
 @dataclass(frozen=True)
@@ -103,3 +131,13 @@ class Schedule:
     instance_sha256: str | None
     tasks: tuple[TaskEntry, ...] = ()
     transfers: tuple[TransferEntry, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON object in the format "optalloc-schedule/1"."""
+        return {
+            "format": "optalloc-schedule/1",
+            "instance": self.instance,
+            "instance_sha256": self.instance_sha256,
+            "tasks": [entry.to_dict() for entry in self.tasks],
+            "transfers": [entry.to_dict() for entry in self.transfers],
+        }

@@ -1,4 +1,4 @@
-"""What one solve may decide: the state, a fixed partial plan, a moment before which nothing starts, some of the tasks."""
+"""What one solve may decide, given the state, a fixed partial plan, a first tick and a choice of tasks."""
 
 from collections.abc import Iterable
 

@@ -1,0 +1,165 @@
+"""`solve`: compile, run, verify, and say what is proven."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+from optalloc.compilation import compile as compile_problem
+from optalloc.errors import Fault, InputError, SolverError, UnsupportedError
+from optalloc.instance import Instance, Objective
+from optalloc.objective_spec import with_objective
+from optalloc.problem import Plan, Problem
+from optalloc.result import CurvePoint, Result, Termination
+from optalloc.schedule import Schedule, build_scope
+from optalloc.scope import Scope
+from optalloc.solvers.base import Monitor, Outcome, Request
+from optalloc.solvers.beginning import accepted_start, contradictions, is_plain, settled, shown_impossible
+from optalloc.solvers.ending import Run, infeasible_result, result_of
+from optalloc.solvers.interrupts import interruptible
+from optalloc.solvers.options import checked_options, usable_cores
+from optalloc.solvers.registry import SolverEntry, entry_of
+
+__all__ = ["solve"]
+
+
+def solve(
+    instance_or_problem: Instance | Problem,
+    solver: str | SolverEntry | Callable[..., Any] = "auto",
+    *,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    start: Schedule | Plan | None = None,
+    fixed: Schedule | Plan | None = None,
+    not_before: int = 0,
+    tasks: Iterable[str] | None = None,
+    max_gap: float | None = None,
+    threads: int | None = None,
+    objective: Objective | str | None = None,
+    limits: Mapping[str, Any] | None = None,
+    on_event: Callable[[CurvePoint], None] | None = None,
+    options: Mapping[str, Any] | None = None,
+    began: float | None = None,
+) -> Result:
+    """Find the best plan within the time limit, verify it, and say how far from the best possible it is.
+
+    No status is an exception: see `Result` and docs/results.md.
+
+    Parameters
+    ----------
+    solver
+        A name (`optalloc list solvers`), ``module:object``, or a function.
+    time_limit
+        Seconds of wall time, compiling and model building included.
+    seed
+        Of everything that is drawn.
+    start
+        A plan to begin from; the result is never worse. One that breaks a rule is refused with a note.
+    fixed
+        A partial plan that stays as it is and uses capacity. The instance's state is fixed in any case.
+    not_before
+        Nothing outside the fixed part starts before this tick.
+    tasks
+        Ids of the tasks to decide; others that are not fixed do not exist for this solve. Default: all.
+    max_gap
+        A level is done once its gap is this small. Default: prove it.
+    threads
+        Threads that the solver may use. Default: the cores of this process, at most 8.
+    objective, limits
+        Instead of the instance's: see `with_objective`.
+    on_event
+        Called with every new plan or bound; what it raises ends the run and reaches the caller.
+    options
+        For the solver, by name.
+    began
+        `time.perf_counter` from which the limit counts. Default: now.
+
+    Raises
+    ------
+    InputError
+        For malformed arguments: unknown solver, option or task; a fixed part that names what does not exist.
+    UnsupportedError
+        If the solver does not handle the problem; the message names the remedy.
+    """
+    began = time.perf_counter() if began is None else began
+    entry = entry_of(solver)
+    given = checked_options(entry, options)
+    limit, gap = _seconds(time_limit), _gap(max_gap)
+    problem, instance = _compiled(instance_or_problem, objective, limits)
+    scope = build_scope(problem, fixed, _whole("not_before", not_before), tasks)
+    monitor = Monitor(scope, limit, max_gap=gap, began=began, on_event=on_event)
+    run = Run(entry, monitor, _whole("seed", seed), usable_cores(threads), instance.sha256)
+    reasons = shown_impossible(scope) or contradictions(scope)
+    if reasons:
+        return infeasible_result(run, reasons)
+    run.notes, begin = accepted_start(monitor, start)
+    if settled(monitor):
+        return result_of(run, Outcome(Termination.PROVEN))
+    _refuse_scope(entry, scope)
+    request = Request(scope, monitor, begin, run.seed, run.threads, given)
+    outcome = _outcome(entry, request, run)
+    if monitor.failure is not None:
+        raise monitor.failure
+    return result_of(run, outcome)
+
+
+def _outcome(entry: SolverEntry, request: Request, run: Run) -> Outcome:
+    """Run the solver; what goes wrong in it becomes an outcome, and the best verified plan is kept."""
+    try:
+        with interruptible(request.monitor):
+            return entry.run(request)
+    except KeyboardInterrupt:
+        request.monitor.interrupt()
+        return Outcome(Termination.USER)
+    except MemoryError:
+        return Outcome(Termination.MEMORY, message="the solver ran out of memory")
+    except SolverError as error:
+        run.failed = str(error)
+        return Outcome(Termination.ERROR, message=str(error))
+
+
+def _compiled(
+    given: Instance | Problem, objective: Objective | str | None, limits: Mapping[str, Any] | None
+) -> tuple[Problem, Instance]:
+    """The problem, recompiled if the objective changes, and the instance as it was given."""
+    if not isinstance(given, Instance | Problem):
+        raise TypeError(
+            f"expected an Instance or a Problem, got {type(given).__name__}; read files with optalloc.read"
+        )
+    instance = given if isinstance(given, Instance) else given.instance
+    changed = with_objective(instance, objective, limits)
+    if isinstance(given, Problem) and changed is instance:
+        return given, instance
+    return compile_problem(changed), instance
+
+
+def _refuse_scope(entry: SolverEntry, scope: Scope) -> None:
+    if not entry.scoped and not is_plain(scope):
+        raise UnsupportedError(
+            f"{entry.name} cannot keep to a fixed part, not_before or chosen tasks; "
+            "let the function take the keyword 'scope'"
+        )
+
+
+# numbers --------------------------------------------------------------------------------------------------
+def _real(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if math.isnan(value) or value < 0:
+        raise InputError(Fault(name, f"must be at least 0, got {value}"))
+    return float(value)
+
+
+def _seconds(value: Any) -> float:
+    return _real("time_limit", value)
+
+
+def _gap(value: Any) -> float | None:
+    return None if value is None else _real("max_gap", value)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    return int(value)
