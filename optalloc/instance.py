@@ -46,10 +46,10 @@ from optalloc.errors import Fault, InputError
 from optalloc.io.atomic import write_bytes
 from optalloc.io.checks import in_order, semantic_faults
 from optalloc.io.documents import MAX_BYTES, canonical_text, load, parse, paused_collector, pretty_text
-from optalloc.io.entries import Found
+from optalloc.io.entries import Found, Steps
 from optalloc.io.faults import json_path, python_names, shape_faults
 from optalloc.io.migrations import FORMAT, migrate
-from optalloc.quantities import EMPTY, FrozenDict, Id, Number, Positive, as_number, fault
+from optalloc.quantities import EMPTY, FrozenDict, Id, Number, Positive, as_number
 
 __all__ = [
     "FORMAT", "TERM_NAMES", "After", "Dataset", "DeviceType", "Input", "Instance", "Link", "Mode", "Model",
@@ -58,36 +58,48 @@ __all__ = [
     "read_instance", "read_text", "write_instance",
 ]  # fmt: skip
 
-_DEEPEST: Final = 60
+DEEPEST: Final = 60
+"""Levels of objects and lists under ``meta``."""
 AS_READ: Final = {"as_read": True}
 """Validation context: what is given is a plain document already."""
 
 
-def _free(value: Any, depth: int = 0) -> Any:
+def _free(value: dict[str, Any]) -> Any:
     """A frozen copy of what stands under ``meta``: any JSON, numbers exact."""
-    if depth > _DEEPEST:
-        raise fault(f"must not be nested more than {_DEEPEST} deep")
-    if value is None or isinstance(value, bool | Number):
-        return value
-    if isinstance(value, str):
-        return _text(value)
+    found: list[Found] = []
+    frozen = _frozen(value, (), found)
+    if found:
+        raise PydanticCustomError("optalloc_faults", "malformed", {"faults": found})
+    return frozen
+
+
+def _frozen(value: Any, steps: Steps, found: list[Found]) -> Any:
+    if len(steps) > DEEPEST:
+        found.append((steps, f"must not be nested more than {DEEPEST} deep"))
+        return None
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
-            raise fault("must have text as keys")
-        return FrozenDict({_text(key): _free(inner, depth + 1) for key, inner in value.items()})
+            found.append((steps, "must have text as keys"))
+        pairs = ((str(key), inner) for key, inner in value.items())
+        return FrozenDict({_text(k, steps, found): _frozen(inner, (*steps, k), found) for k, inner in pairs})
     if isinstance(value, list | tuple):
-        return tuple(_free(inner, depth + 1) for inner in value)
+        return tuple(_frozen(inner, (*steps, index), found) for index, inner in enumerate(value))
+    if isinstance(value, str):
+        return _text(value, steps, found)
+    if value is None or isinstance(value, bool):
+        return value
     try:
         return as_number(value)
     except ValueError as error:
-        raise fault(f"must be JSON; {error}") from None
+        found.append((steps, str(error).replace("must be a number", "must be JSON")))
+        return None
 
 
-def _text(value: str) -> str:
+def _text(value: str, steps: Steps, found: list[Found]) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise fault("must be valid Unicode text (no lone surrogates)") from None
+        found.append((steps, "must be valid Unicode text (no lone surrogates)"))
     return value
 
 

@@ -50,7 +50,9 @@ def shape_faults(error: ValidationError, model: type[BaseModel]) -> Iterator[Fou
     for detail in error.errors(include_url=False):
         steps: Steps = tuple(detail["loc"])
         if detail["type"] == "optalloc_faults":
-            yield from detail["ctx"]["faults"]
+            yield from (((*steps, *inside), message) for inside, message in detail["ctx"]["faults"])
+        elif detail["type"] == "too_short" and detail["input"]:
+            continue  # entries that are wrong themselves do not count, and are reported
         elif steps and steps[-1] == "[key]":
             yield steps[:-1], _key_message(detail)
         else:
@@ -107,7 +109,7 @@ def unknown_key(key: str, allowed: Sequence[str]) -> str:
     """What to say about a key that does not belong here."""
     if key in RESERVED:
         return f"is reserved for {RESERVED[key]}, which this version cannot handle; remove the key"
-    close = difflib.get_close_matches(key, allowed, n=1)
+    close = difflib.get_close_matches(key, allowed, n=1, cutoff=0.7)
     hint = f"did you mean {close[0]!r}?" if close else f"allowed: {', '.join(allowed)}"
     return f"unknown key; {hint} (free keys belong under meta)"
 
