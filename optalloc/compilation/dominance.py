@@ -1,0 +1,196 @@
+"""Modes that can never be worth choosing, because another mode of the same task is at least as good in everything."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from optalloc.problem import Bools, Ints
+
+__all__ = ["Signatures", "active_modes"]
+
+_CHUNK: Final = 200_000
+"""Rows looked at together: bounds the memory."""
+
+
+class Signatures:
+    """What a mode holds beside devices of one node, as multisets of tokens, each different multiset numbered once.
+
+    Signature 0 is the empty one.
+    """
+
+    def __init__(self) -> None:
+        self._number: dict[tuple[tuple[int, int], ...], int] = {(): 0}
+        self._amounts: list[dict[int, int]] = [{}]
+        self._size = [0]
+        self._mask = [0]
+
+    def number(self, amounts: Mapping[int, int]) -> int:
+        """The signature of token -> amount."""
+        key = tuple(sorted(amounts.items()))
+        if key not in self._number:
+            self._number[key] = len(self._amounts)
+            self._amounts.append(dict(key))
+            self._size.append(sum(amounts.values()))
+            self._mask.append(_token_mask(amounts))
+        return self._number[key]
+
+    def sizes(self) -> Ints:
+        """Total amount of each signature."""
+        return np.array(self._size, dtype=np.int64)
+
+    def masks(self) -> Ints:
+        """62 bits of each signature: a subset's bits are a subset of the bits."""
+        return np.array(self._mask, dtype=np.int64)
+
+    def subset(self, small: Ints, large: Ints) -> Bools:
+        """Whether each ``small[i]`` is contained in ``large[i]``."""
+        pairs, inverse = np.unique(small * len(self._amounts) + large, return_inverse=True)
+        known = [self._is_subset(*divmod(pair, len(self._amounts))) for pair in pairs.tolist()]
+        return np.array(known, dtype=bool)[inverse.reshape(-1)]
+
+    def _is_subset(self, small: int, large: int) -> bool:
+        other = self._amounts[large]
+        return all(other.get(token, 0) >= amount for token, amount in self._amounts[small].items())
+
+
+def _token_mask(tokens: Mapping[int, int]) -> int:
+    mask = 0
+    for token in tokens:
+        mask |= 1 << (token * 0x9E3779B97F4A7C15 % 2**64 % 61)
+    return mask
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A row per mode and node it uses, sorted by group (task and node) and then best first."""
+
+    mode: Ints
+    group: Ints
+    duration: Ints
+    money: Ints
+    utility: Ints
+    available: Ints
+    amount: Ints
+    signature: Ints
+    mask: Ints
+
+    def __len__(self) -> int:
+        return len(self.mode)
+
+    def take(self, rows: Ints | Bools) -> "Rows":
+        """Some of the rows."""
+        return Rows(*(column[rows] for column in vars(self).values()))
+
+
+def active_modes(
+    task: Ints,
+    duration: Ints,
+    money: Ints,
+    utility: Ints,
+    available: Ints,
+    uses: tuple[Ints, Ints, Ints],
+    signature: Ints,
+    signatures: Signatures,
+) -> Bools:
+    """(M,) False where another mode of the same task is no worse in everything; exact ties keep the first.
+
+    Parameters
+    ----------
+    task
+        (M,) increasing.
+    uses
+        (mode, node, devices) of every node that a mode uses, by mode.
+    signature
+        (M,) what the mode holds beside: replicas, purchases, seats, channels, and for modes on several nodes all their
+        devices.
+    """
+    active = np.ones(len(task), dtype=bool)
+    mode, node, amount = uses
+    size, mask = signatures.sizes(), signatures.masks()
+    for part in _chunks(task[mode]):
+        rows = mode[part]
+        columns = (duration[rows], money[rows], utility[rows], available[rows], amount[part], signature[rows])
+        table = Rows(rows, _groups(task[rows], node[part]), *columns, mask[signature[rows]])
+        active[_dominated(_sorted(table, size), signatures)] = False
+    return active
+
+
+def _chunks(task: Ints) -> Iterator[slice]:
+    """Slices of whole tasks of about _CHUNK rows."""
+    begin = 0
+    while begin < len(task):
+        end = min(begin + _CHUNK, len(task))
+        if end < len(task):
+            whole = int(np.searchsorted(task, task[end], side="left"))
+            end = whole if whole > begin else int(np.searchsorted(task, task[end], side="right"))
+        yield slice(begin, end)
+        begin = end
+
+
+def _groups(task: Ints, node: Ints) -> Ints:
+    return (task - task[0]) * (int(node.max()) + 1) + node
+
+
+def _sorted(rows: Rows, size: Ints) -> Rows:
+    """By group; within a group nothing is dominated by a later row."""
+    keys = (
+        rows.mode,
+        size[rows.signature],
+        rows.amount,
+        rows.available,
+        -rows.utility,
+        rows.money,
+        rows.duration,
+    )
+    return rows.take(np.lexsort((*keys, rows.group)))
+
+
+def _dominated(rows: Rows, signatures: Signatures) -> Ints:
+    """Modes that a better row of some group of theirs dominates.
+
+    The best remaining row of every group is compared with all rows after it; what it dominates leaves at once
+    (dominance is transitive), and then it is the turn of the next.
+    """
+    found: list[Ints] = []
+    turn = 0
+    while len(rows):
+        starts = np.flatnonzero(np.diff(rows.group, prepend=-1))
+        sizes = np.diff(starts, append=len(rows))
+        unfinished = sizes > turn + 1
+        leader = np.repeat(starts + turn, np.where(unfinished, sizes, 0))
+        rows = rows.take(np.repeat(unfinished, sizes))
+        leader -= np.repeat(*_shift(starts, sizes, unfinished))
+        worse = _worse(rows, leader, signatures)
+        found.append(rows.mode[worse])
+        rows = rows.take(~worse)
+        turn += 1
+    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+
+
+def _shift(starts: Ints, sizes: Ints, kept: Bools) -> tuple[Ints, Ints]:
+    """How far the rows of each kept group move up when the other groups leave; and the sizes of the kept groups."""
+    gone = np.cumsum(np.where(kept, 0, sizes))
+    return gone[kept], sizes[kept]
+
+
+def _worse(rows: Rows, leader: Ints, signatures: Signatures) -> Bools:
+    """Rows after their leader that the leader dominates."""
+    position = np.arange(len(rows))
+    worse = np.asarray(position > leader)
+    for column, sign in (
+        (rows.duration, 1),
+        (rows.money, 1),
+        (rows.utility, -1),
+        (rows.available, 1),
+        (rows.amount, 1),
+    ):
+        worse &= sign * column[leader] <= sign * column
+    worse &= (rows.mask[leader] & ~rows.mask) == 0
+    unsure = np.flatnonzero(
+        worse & (rows.signature[leader] != 0) & (rows.signature[leader] != rows.signature)
+    )
+    if len(unsure):
+        worse[unsure] = signatures.subset(rows.signature[leader[unsure]], rows.signature[unsure])
+    return worse

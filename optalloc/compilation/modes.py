@@ -1,0 +1,234 @@
+"""The modes of each task as arrays: every (data choice, access, node, device count), before dominance."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from optalloc.compilation.candidates import Candidates
+from optalloc.compilation.choices import ChoiceTable, gather
+from optalloc.compilation.options import Class, Options, OptionTable
+from optalloc.compilation.rates import Rates
+from optalloc.compilation.units import Units, bounded, ceil_div, half_up_div, permille_up
+from optalloc.instance import Instance, Mode, Task
+from optalloc.problem import Ints
+
+__all__ = ["ModeMaker", "TaskModes", "device_money"]
+
+_SAFE: Final = 2**62
+"""Products below this fit an int64."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaskModes:
+    """Modes of one task, a row each.
+
+    Attributes
+    ----------
+    node, count
+        Node and devices; of a mode on several nodes the first of ``several``.
+    choice
+        Row of the ChoiceTable.
+    duration, money, utility
+        As in the Problem; money of the mode itself, also for tasks of the state.
+    explicit
+        Index of the explicit mode, -1 for physics.
+    several
+        Row -> all its (node, devices), for explicit modes on more than one node.
+    over_budget
+        Modes that the task's budget excludes.
+    """
+
+    node: Ints
+    count: Ints
+    choice: Ints
+    duration: Ints
+    money: Ints
+    utility: Ints
+    explicit: Ints
+    several: dict[int, tuple[tuple[int, int], ...]]
+    over_budget: int = 0
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    def within(self, budget: int | None) -> "TaskModes":
+        """The modes whose own money is within the budget."""
+        if budget is None or not len(self) or self.money.max() <= budget:
+            return self
+        kept = np.flatnonzero(self.money <= budget)
+        columns = (self.node, self.count, self.choice, self.duration, self.money, self.utility, self.explicit)
+        several = {row: self.several[old] for row, old in enumerate(kept.tolist()) if old in self.several}
+        return TaskModes(*(column[kept] for column in columns), several, len(self) - len(kept))
+
+
+def expand(first: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """(owner, value) of the concatenated ranges ``first[i] .. first[i] + count[i]``."""
+    owner = np.repeat(np.arange(len(first)), count)
+    ends = np.cumsum(count)
+    total = int(ends[-1]) if len(ends) else 0
+    return owner, np.arange(total) + np.repeat(first - (ends - count), count)
+
+
+def device_money(numerator: Ints, denominator: Ints, count: Ints, duration: Ints) -> Ints:
+    """Device time in money units, half up: price per device and tick is numerator/denominator, exact."""
+    if not len(duration):
+        return np.zeros(0, dtype=np.int64)
+    largest = 2 * int(numerator.max()) * int(count.max()) * int(duration.max()) + int(denominator.max())
+    if largest < _SAFE and 2 * int(denominator.max()) < _SAFE:
+        exact = numerator.astype(np.int64) * count * duration
+        below = denominator.astype(np.int64)
+        return np.asarray((2 * exact + below) // (2 * below), dtype=np.int64)
+    rows = zip(numerator.tolist(), denominator.tolist(), count.tolist(), duration.tolist(), strict=True)
+    money = [half_up_div(price * devices * ticks, unit) for price, unit, devices, ticks in rows]
+    bounded(max(money), "", "the device time of a mode in money units")
+    return np.array(money, dtype=np.int64)
+
+
+class ModeMaker:
+    """Makes the modes of tasks.
+
+    Parameters
+    ----------
+    instance
+        Gives nodes and tasks.
+    options
+        Where tasks run.
+    candidates
+        What data they may use.
+    choices
+        How data are read; grows with the tasks.
+    rates
+        For `reference_hours`.
+    units
+        Rounds.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        options: OptionTable,
+        candidates: Candidates,
+        choices: ChoiceTable,
+        rates: Rates,
+        units: Units,
+    ):
+        self.options = options
+        self.candidates = candidates
+        self.choices = choices
+        self._rates = rates
+        self._units = units
+        self._node_index = {node.id: index for index, node in enumerate(instance.nodes)}
+        self._devices = [node.devices for node in instance.nodes]
+        prices = [Fraction(n.usd_per_device_hour) * units.tick / 3600 / units.money for n in instance.nodes]
+        self._price = np.array([price.numerator for price in prices], dtype=object)
+        self._price_unit = np.array([price.denominator for price in prices], dtype=object)
+        if all(value < _SAFE for price in prices for value in (price.numerator, price.denominator)):
+            self._price, self._price_unit = self._price.astype(np.int64), self._price_unit.astype(np.int64)
+
+    def modes(self, index: int, task: Task) -> TaskModes:
+        """Every mode of a task that memory, sites, utility and the task's budget allow."""
+        made = self._physics(index, task) if task.modes is None else self._explicit(index, task, task.modes)
+        budget = None if task.budget_usd is None else self._units.money_down(task.budget_usd)
+        return made.within(budget)
+
+    # physics -----------------------------------------------------------------------------------------------------
+    def _physics(self, index: int, task: Task) -> TaskModes:
+        options = self.options.options(task)
+        chosen = self.candidates.choices(task)
+        samples = self.samples(task)
+        if samples is None or not len(options) or not chosen:
+            return _no_modes()
+        row, choice = self._spread([datasets for datasets, _ in chosen], options)
+        pick, option = row // len(options), row % len(options)
+        table = self._durations(index, task, samples, options.classes, [utility for _, utility in chosen])
+        duration = np.maximum(
+            table[pick, options.of_class[option]], gather(self.choices.stream_ticks, choice)
+        )
+        node, count = options.node[option], options.count[option]
+        money = device_money(self._price[node], self._price_unit[node], count, duration)
+        utility = np.array([value for _, value in chosen], dtype=np.int64)[pick]
+        money += gather(self.choices.money, choice)
+        return TaskModes(node, count, choice, duration, money, utility, np.full(len(row), -1), {})
+
+    def _spread(self, chosen: Sequence[tuple[int, ...]], options: Options) -> tuple[Ints, Ints]:
+        """(data choice * options + option, row of the ChoiceTable) of every mode."""
+        spans = [self.choices.span(datasets, site) for datasets in chosen for site in options.sites]
+        first, count = (
+            np.array(spans, dtype=np.int64).reshape(len(chosen), len(options.sites), 2).transpose(2, 0, 1)
+        )
+        position = options.site_position
+        return expand(first[:, position].reshape(-1), count[:, position].reshape(-1))
+
+    def samples(self, task: Task) -> Fraction | None:
+        """Work on perfect data; None where the reference has no rate."""
+        if task.samples is not None:
+            return Fraction(task.samples)
+        if task.reference is None or task.reference_hours is None:
+            return None
+        rate = self._rates.rate(str(task.model), task.reference.device_type, task.reference.devices)
+        return None if rate is None else Fraction(task.reference_hours) * 3600 * rate
+
+    def _durations(
+        self, index: int, task: Task, samples: Fraction, classes: Sequence[Class], utilities: Sequence[int]
+    ) -> Ints:
+        """(choices, classes) ticks of set-up and compute."""
+        kappa = Fraction(task.kappa)
+        setups = [Fraction(task.setup_s.get(kind, 0)) / self._units.tick for kind in self.options.kinds]
+        known: dict[int, list[int]] = {}
+        for utility in utilities:
+            if utility not in known:
+                work = samples * (1 + kappa * (1 - Fraction(utility, 1000)))
+                known[utility] = [compute_ticks(setups[c.kind], work, c) for c in classes]
+        longest = max(map(max, known.values()))
+        bounded(longest, f"tasks[{index}]", "the longest duration in ticks")
+        return np.array([known[utility] for utility in utilities], dtype=np.int64)
+
+    # explicit modes ----------------------------------------------------------------------------------------------
+    def _explicit(self, index: int, task: Task, modes: Sequence[Mode]) -> TaskModes:
+        least = permille_up(task.min_utility)
+        allowed = self.options.allowed_nodes(task)
+        rows: list[tuple[int, ...]] = []
+        several: dict[int, tuple[tuple[int, int], ...]] = {}
+        for position, mode in enumerate(modes):
+            uses = self.placement(mode)
+            if mode.utility < least or not all(allowed[n] and d <= self._devices[n] for n, d in uses):
+                continue
+            site = int(self.options.node_site[uses[0][0]])
+            first, count = self.choices.span(self.candidates.explicit(mode.datasets), site)
+            usd = bounded(
+                self._units.money_half_up(mode.usd), f"tasks[{index}].modes[{position}].usd", "the money"
+            )
+            for choice in range(first, first + count):
+                if len(uses) > 1:
+                    several[len(rows)] = uses
+                rows.append((*uses[0], choice, mode.duration_ticks, usd, mode.utility, position))
+        node, devices, choice_rows, ticks, money, utility, explicit = _columns(rows)
+        duration = np.maximum(ticks, gather(self.choices.stream_ticks, choice_rows))
+        money = money + gather(self.choices.money, choice_rows)
+        return TaskModes(node, devices, choice_rows, duration, money, utility, explicit, several)
+
+    def placement(self, mode: Mode) -> tuple[tuple[int, int], ...]:
+        """(node, devices) of an explicit mode, by node."""
+        devices: dict[int, int] = {}
+        for use in mode.uses:
+            node = self._node_index[use.node]
+            devices[node] = devices.get(node, 0) + use.devices
+        return tuple(sorted(devices.items()))
+
+
+def compute_ticks(setup: Fraction, work: Fraction, option: Class) -> int:
+    """ceil(set-up + work / rate), at least 1; ``setup`` in ticks, ``work`` in samples."""
+    a, b = setup.numerator, setup.denominator
+    c, d = work.numerator * option.numerator, work.denominator * option.denominator
+    return max(1, ceil_div(a * d + c * b, b * d))
+
+
+def _columns(rows: list[tuple[int, ...]]) -> list[Ints]:
+    return list(np.array(rows, dtype=np.int64).reshape(-1, 7).T)
+
+
+def _no_modes() -> TaskModes:
+    return TaskModes(*_columns([]), {})
