@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optalloc.evaluation import Evaluation
     from optalloc.problem import Plan, Problem
     from optalloc.schedule import Schedule
 
-__all__ = ["CERTIFICATE_FORMAT", "CurvePoint", "LevelResult", "Result", "Status", "Termination", "json_able"]
+__all__ = ["CurvePoint", "LevelResult", "Result", "Status", "Termination", "json_able"]
 
 
 class Status(StrEnum):
@@ -160,7 +160,10 @@ class Result:
         """JSON object of ``optalloc solve --json``: ints stay ints, NaN and infinities become null."""
         measured = {} if self.evaluation is None else self.evaluation.to_dict()
         content = {
-            **self._head(),
+            "instance": self.problem.instance.name,
+            "solver": self.solver,
+            "status": self.status.value,
+            "termination": self.termination.value,
             "objective": self.objective,
             "bound": self.bound,
             "gap": self.gap,
@@ -168,7 +171,11 @@ class Result:
             "terms": measured.get("terms"),
             "metrics": measured.get("metrics"),
             "tasks": measured.get("tasks"),
-            **self._circumstances(),
+            "seconds": round(self.seconds, 4),
+            "weight_scale": self.weight_scale,
+            "seed": self.seed,
+            "threads": self.threads,
+            "versions": self.versions,
             "message": self.message,
             "notes": self.notes,
             "reasons": self.reasons,
@@ -177,40 +184,6 @@ class Result:
             "schedule": None if self.schedule is None else self.schedule.to_dict(),
         }
         return {name: json_able(value) for name, value in content.items()}
-
-    def certificate(self) -> dict[str, Any]:
-        """JSON object in the format "optalloc-certificate/1": what is proven, of which instance, by whom."""
-        content = {
-            "format": CERTIFICATE_FORMAT,
-            **self._head(),
-            "instance_sha256": self.problem.instance.sha256,
-            "objective_spec": [
-                {term: str(weight) for term, weight in level.items()} for level in self.problem.level_weights
-            ],
-            "levels": [level.to_dict() for level in self.levels],
-            **self._circumstances(),
-        }
-        return {name: json_able(value) for name, value in content.items()}
-
-    def _head(self) -> dict[str, Any]:
-        return {
-            "instance": self.problem.instance.name,
-            "solver": self.solver,
-            "status": self.status.value,
-            "termination": self.termination.value,
-        }
-
-    def _circumstances(self) -> dict[str, Any]:
-        return {
-            "seconds": round(self.seconds, 4),
-            "weight_scale": self.weight_scale,
-            "seed": self.seed,
-            "threads": self.threads,
-            "versions": self.versions,
-        }
-
-
-CERTIFICATE_FORMAT: Final = "optalloc-certificate/1"
 
 
 def json_able(value: Any) -> Any:
