@@ -7,7 +7,7 @@ import numpy as np
 
 from optalloc.problem import ABSENT, FREE, NEVER, REJECTED, Bools, Ints, Plan, Problem, Transfer
 
-__all__ = ["Scope", "Windows", "allowed_starts", "full_scope", "horizon", "windows"]
+__all__ = ["Scope", "Windows", "allowed_starts", "full_scope", "horizon", "propagate", "windows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +147,11 @@ def windows(scope: Scope, end_by: int | None = None) -> Windows:
     fixed_tasks = np.flatnonzero(scope.mode >= 0)
     chosen = scope.mode[fixed_tasks]
     earliest[chosen] = latest[chosen] = scope.start[fixed_tasks]
-    _propagate(scope, earliest, latest)
+    propagate(scope, earliest, latest)
     return Windows(earliest, latest, end_by, transfer_earliest)
 
 
-def _propagate(scope: Scope, earliest: Ints, latest: Ints) -> None:
+def propagate(scope: Scope, earliest: Ints, latest: Ints) -> None:
     """Tighten the windows of free tasks in place along precedence."""
     problem = scope.problem
     must = scope.exists & (scope.mode != REJECTED) & ~scope.rejectable
