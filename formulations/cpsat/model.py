@@ -144,9 +144,9 @@ def add_hint(cpsat: CpsatModel, plan: Plan) -> bool:
 
 
 def export_cpsat(problem: Problem, path: str | Path, level: int = 0) -> None:
-    """Write the model of one level, without caps on earlier ones, as a `CpModelProto`; the file appears whole.
+    """Write one level, without caps on earlier ones, as a `CpModelProto`; the file is whole or absent.
 
-    Names are generated (``task3_way17``): ids may hold any text. The constant of the objective is left out.
+    Names are generated (``task3_way17``): ids may hold any text.
 
     Parameters
     ----------
@@ -159,7 +159,9 @@ def export_cpsat(problem: Problem, path: str | Path, level: int = 0) -> None:
         The file cannot be written.
     """
     scope = full_scope(problem)
-    model = build(scope, windows(scope), level, ()).model
+    built = build(scope, windows(scope), level, ())
+    model = built.model
+    model.proto.objective.offset = built.constant
     suffix = ".txt" if Path(path).suffix in (".txt", ".pbtxt") else ".pb"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"model{suffix}")
