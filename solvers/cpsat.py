@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.util import find_spec
 from typing import Any, Final
 
 from ortools.sat.python import cp_model
@@ -26,6 +25,7 @@ from optalloc.solvers.base import LevelAnswer, LevelTask, Outcome, Request
 from optalloc.solvers.cpsat_options import apply_options
 from optalloc.solvers.levels import solve_levels
 from optalloc.solvers.registry import solver
+from optalloc.solvers.shrinking import shrink
 
 __all__ = ["cpsat", "solve_level"]
 
@@ -122,11 +122,9 @@ class _Run:
         return not self.task.monitor.should_stop()
 
     def _windows(self) -> Windows:
-        """Start windows, less what can only be worse than the start."""
-        found = windows(self.task.scope)
-        if self.start_value is None:
-            return found
-        return _shrunk(self.task, found, self.start_value)
+        """Start windows, less what can only be worse than the start, the caps or the limits allow."""
+        task = self.task
+        return shrink(task.scope, windows(task.scope), task.level, self.start_value, task.caps)
 
     def _give_start(self) -> None:
         """The start as a complete hint with its value as a cutoff; strictly below it where the model has no
@@ -267,12 +265,3 @@ def rounded_bound(value: float) -> int:
 
 def _level_value(task: LevelTask, plan: Plan) -> int:
     return evaluate(task.scope.problem, plan, scope=task.scope).levels[task.level]
-
-
-def _shrunk(task: LevelTask, found: Windows, upper_bound: int) -> Windows:
-    """Windows without modes and starts that lead to plans strictly worse than ``upper_bound`` only."""
-    if find_spec("optalloc.solvers.shrinking") is None:
-        return found
-    from optalloc.solvers.shrinking import shrink
-
-    return shrink(task.scope, found, task.level, upper_bound)

@@ -1,4 +1,4 @@
-"""The CP-SAT formulation: one tiny problem per constraint family, its optimum derived by hand in a comment."""
+"""The CP-SAT formulation: one tiny problem per constraint family, its optimum derived in a comment."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -226,7 +226,7 @@ def test_transfers_share_a_channel_in_turn() -> None:
 
 def test_stream_holds_its_channel_while_it_runs() -> None:
     """A transfer waits for a channel that a stream holds, or goes first."""
-    # Stream (3 ticks) first: 3, then transfer [3, 5), run ends 6: 9. Transfer first: ends 3, stream ends 5: 8.
+    # Stream (3 ticks) first: 3, then transfer [3, 5), run ends 6: 9. Transfer first: 3, and the stream 5: 8.
     stream = Task([Mode(3, {0: 1, 1: 1})])
     reader = Task([Mode(1, {0: 1}, needs=[0])])
     replica = Replica(0, routes=[(2, 0, (1,))])
@@ -267,7 +267,7 @@ def test_once_price_is_paid_once() -> None:
     assert (solved.value, solved.plan.mode.tolist()) == (7, [0, 2])
 
 
-# objective terms, limits, levels -----------------------------------------------------------------------------
+# objective terms, limits, levels -------------------------------------------------------------------------
 LONG_AND_SHORT = (
     Task([Mode(4, {0: 1}, utility=900)], release=1, due=4, weight=1, penalty=30),
     Task([Mode(2, {0: 1}, utility=700)], release=0, due=3, weight=2, penalty=7),
@@ -336,7 +336,7 @@ def test_limit_on_tardiness() -> None:
 
 def test_second_level_under_a_cap() -> None:
     """Least cost among the plans of least makespan."""
-    # Makespan 2 needs the fast mode for one task at least (cost 3), the other may take node 1 (2 ticks, cost 1).
+    # Makespan 2 needs the fast mode (cost 3) for one task, the other may take node 1 (2 ticks, cost 1).
     tasks = [Task([Mode(1, {0: 1}, money=3), Mode(2, {1: 1}, money=1)]) for _ in range(2)]
     problem = make_problem(tasks, [1, 1], levels=[{"makespan": 1}, {"cost": 1}])
     assert solve(problem).value == 2
@@ -434,7 +434,7 @@ def test_fixed_run_that_reads_what_is_still_to_be_brought() -> None:
 
 # hints -------------------------------------------------------------------------------------------------
 def staged_pair() -> Problem:
-    """Two readers of a replica over a channel, at a site with storage, with a price, due dates and rejection."""
+    """Two readers of a replica over a channel; storage, a price, due dates and rejection."""
     tasks = [
         Task([Mode(2, {0: 1}, needs=[0], buys=[0]), Mode(3, {0: 1})], due=3, penalty=9) for _ in range(2)
     ]
@@ -504,8 +504,8 @@ def test_energy_rows_give_the_bound_at_the_root() -> None:
 
 
 def test_on_time_work_fits_before_the_due_date() -> None:
-    """Weighted number of late tasks on one machine is a knapsack: due date 10, durations and weights below."""
-    # Best subset of durations <= 10: 7 + 3 (weight 17) or 4 + 6 (weight 15) or 4 + 3 (13): late weight 27 - 17.
+    """The weighted number of late tasks on one machine with due date 10 is a knapsack."""
+    # Best durations <= 10: 7 + 3 (weight 17); 4 + 6 has 10, 4 + 3 has 13. Late weight 27 - 17.
     pairs = [(7, 9), (3, 8), (4, 5), (6, 5)]
     tasks = [Task([Mode(d, {0: 1})], due=10, weight=w) for d, w in pairs]
     assert solve(make_problem(tasks, levels=[{"late": 1}])).value == 27 - 17
