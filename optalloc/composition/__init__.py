@@ -122,7 +122,7 @@ def _places(layout: Layout, regions: Regions) -> dict[str, Any]:
     links = []
     for origin, target in permutations(names, 2):
         entry: dict[str, Any] = {"id": f"{origin}>{target}", "from": origin, "to": target}
-        links.append(entry | asdict(regions.pairs[origin, target]))
+        links.append(entry | asdict(regions.pair(origin, target)))
     return {"sites": [{"id": name, "tier": "cloud"} for name in names], "links": links}
 
 

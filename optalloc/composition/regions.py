@@ -1,7 +1,7 @@
 """Cloud regions: measured throughput, round-trip time and egress price of every ordered pair."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -28,6 +28,10 @@ class Pair:
     egress_usd_per_gb: Decimal
 
 
+Measured = Mapping[tuple[str, str], Sequence[Decimal]]
+"""(origin, target) -> the repeated measurements."""
+
+
 @dataclass(frozen=True)
 class Regions:
     """Regions between all of which everything was measured.
@@ -36,36 +40,35 @@ class Regions:
     ----------
     names
         Sorted, ``cloud:region``.
-    pairs
-        (origin, target) -> facts.
+    received, rtt, cost
+        bit/s, ms and $ per GB.
     """
 
     names: tuple[str, ...]
-    pairs: Mapping[tuple[str, str], Pair]
+    received: Measured
+    rtt: Measured
+    cost: Measured
+
+    def pair(self, origin: str, target: str) -> Pair:
+        """Means of the measurements; one way takes half of a round trip."""
+        received, rtt, cost = (mean(table[origin, target]) for table in (self.received, self.rtt, self.cost))
+        return Pair(billionths(received / 10**9), billionths(rtt / 2000), billionths(cost))
 
 
 def read_regions(reader: Reader) -> Regions:
     """Regions with full throughput, latency and cost; those with most gaps are left out first."""
-    received = _means(reader, THROUGHPUT, ("src_region", "dst_region", "src_tier", "dst_tier"), RECEIVED)
-    rtt = _means(reader, LATENCY, ("src_region", "dst_region", "src_tier", "dst_tier"), "avg_rtt")
-    cost = _means(reader, COST, ("src", "dest", "src_tier", "dest_tier"), "cost")
-    known = {pair for pair in received.keys() & rtt.keys() & cost.keys() if received[pair] > 0}
+    received = _measured(reader, THROUGHPUT, ("src_region", "dst_region", "src_tier", "dst_tier"), RECEIVED)
+    rtt = _measured(reader, LATENCY, ("src_region", "dst_region", "src_tier", "dst_tier"), "avg_rtt")
+    cost = _measured(reader, COST, ("src", "dest", "src_tier", "dest_tier"), "cost")
+    known = {pair for pair in received.keys() & rtt.keys() & cost.keys() if any(received[pair])}
     names = _complete({name for pair in received for name in pair}, known)
-    if not names:
-        raise InputError(Fault("", "no two regions are fully measured.", reader.path(THROUGHPUT)))
-    facts = {}
-    for pair in permutations(names, 2):
-        # One way takes half of a round trip, which is in ms.
-        facts[pair] = Pair(
-            billionths(received[pair] / 10**9), billionths(rtt[pair] / 2000), billionths(cost[pair])
-        )
-    return Regions(names, facts)
+    if len(names) < 2:
+        raise InputError(Fault("", "no two regions are fully measured.", reader.path("skyplane")))
+    return Regions(names, received, rtt, cost)
 
 
-def _means(
-    reader: Reader, name: str, columns: tuple[str, str, str, str], value: str
-) -> dict[tuple[str, str], Fraction]:
-    """(origin, target) -> mean over repeated measurements, both ends of the premium tier."""
+def _measured(reader: Reader, name: str, columns: tuple[str, str, str, str], value: str) -> Measured:
+    """What was measured between regions, both ends of the premium tier."""
     found: defaultdict[tuple[str, str], list[Decimal]] = defaultdict(list)
     origin, target, tier, other_tier = columns
     for row in reader.rows(name, [*columns, value]):
@@ -76,7 +79,7 @@ def _means(
             reader.drop(name, f"{value} is missing or not a number")
         else:
             found[row[origin], row[target]].append(measured)
-    return {pair: Fraction(sum(values)) / len(values) for pair, values in found.items()}
+    return dict(found)
 
 
 def _complete(names: set[str], known: set[tuple[str, str]]) -> tuple[str, ...]:
@@ -86,6 +89,11 @@ def _complete(names: set[str], known: set[tuple[str, str]]) -> tuple[str, ...]:
         if not gaps:
             return tuple(sorted(names))
         names = names - {max(sorted(gaps), key=lambda name: gaps[name])}
+
+
+def mean(values: Sequence[Decimal]) -> Fraction:
+    """The exact mean."""
+    return Fraction(sum(values)) / len(values)
 
 
 def billionths(value: Fraction) -> Decimal:
