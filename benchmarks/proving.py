@@ -106,7 +106,7 @@ def run_rules(problem: Problem, proof: Proof, seconds: float) -> None:
 def prove(
     instance: Instance, seconds: float, solvers: Sequence[str] = EXACT, start: Schedule | None = None
 ) -> Proof:
-    """Run the rules and then each exact method for at most ``seconds``; each starts from the best plan so far."""
+    """Run the rules, then each exact method for at most ``seconds``, from the best plan so far."""
     problem = compile_problem(instance)
     proof = Proof(problem)
     if start is not None:

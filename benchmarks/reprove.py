@@ -2,10 +2,10 @@
 
     python benchmarks/reprove.py [NAME...] [--time-limit S] [--data FOLDER]
 
-Generated instances are generated again, composed ones only if the public data are given (else the shipped file
-is taken). Both exact methods run on each, from the best plan known; a bound or plan is replaced only by a better
-one, and two proofs that contradict each other stop the run. The index is written after each instance, whole or
-not at all.
+Generated instances are generated again, composed ones only if the public data are given (else the shipped
+file is taken). Both exact methods run on each, from the best plan known; a bound or plan is replaced only by
+a better one, and two proofs that contradict each other stop the run. The index is written after each
+instance, whole or not at all.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def _generated(name: str) -> tuple[Instance, str, dict[str, Any], float] | None:
 def _composed(
     name: str, data: Path | None, known: dict[str, Any] | None
 ) -> tuple[Instance, str, dict[str, Any], float] | None:
-    """The shipped file, or a new composition: of the large sizes if nothing is shipped yet, of all with data."""
+    """The shipped file or, with data, a new composition; a small size must have been found by the search."""
     size = int(name.removeprefix("real-"))
     if known is not None and data is None:
         return instances.load(name), "real", known["origin"], REAL[size]
