@@ -20,6 +20,7 @@ from optalloc.quantities import (
     EMPTY,
     Amount,
     Count,
+    Flag,
     Fraction01,
     FrozenDict,
     Id,
@@ -42,18 +43,20 @@ __all__ = [
 ZERO, ONE = Number("0"), Number("1")
 
 Item = TypeVar("Item")
-Listed = Annotated[tuple[Item, ...], Strict(False)]
-"""A list in the file, a tuple in Python."""
-Some = Annotated[tuple[Item, ...], Strict(False), Field(min_length=1)]
+Listed = tuple[Item, ...]
+"""A list in the file, a tuple in Python (where lists are welcome too)."""
+Some = Annotated[tuple[Item, ...], Field(min_length=1)]
 """A list with at least one entry."""
 
 
 class Part(BaseModel):
-    """Base of everything in an instance: strict, frozen, unknown keys refused."""
+    """Base of everything in an instance: frozen, unknown keys refused.
 
-    model_config = ConfigDict(
-        strict=True, frozen=True, extra="forbid", populate_by_name=True, protected_namespaces=()
-    )
+    Every field type is strict by itself (no text for numbers, no 1 for true). ``strict=True`` is not set for
+    the whole model, as type checkers would then refuse ints and floats for the exact `Number` fields.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, protected_namespaces=())
 
     def __init__(self, **values: Any):
         try:
@@ -95,7 +98,7 @@ class Link(Part):
     egress_usd_per_gb: Amount = ZERO
     channels: Count | None = None
     """Transfers and streams carried at once, each at full rate; null: any number."""
-    both_ways: bool = False
+    both_ways: Flag = False
     """Shorthand for a second link ``<id>:back`` in the other direction, with its own channels."""
 
 
@@ -116,7 +119,7 @@ class Dataset(Part):
     """Earliest access or transfer."""
     max_readers: Count | None = None
     """Licence seats: runs that read it at a time; null: any number."""
-    streamable: bool = False
+    streamable: Flag = False
     """May be read over the network while a task runs."""
 
 
@@ -138,7 +141,7 @@ class Node(Part):
     device_type: Id
     devices: Count
     usd_per_device_hour: Amount = ZERO
-    availability: Listed[Annotated[tuple[Amount, Amount, Nat], Strict(False)]] | None = None
+    availability: Listed[tuple[Amount, Amount, Nat]] | None = None
     """Windows [start_s, end_s, devices]; nothing outside them; null: all devices always."""
     extra: Mapped[Amount] = EMPTY
     """Other capacities, e.g. cpu or ram_gb."""
@@ -173,7 +176,7 @@ def _text_keys(measured: Any) -> Any:
     return {str(key) if type(key) is int else key: rate for key, rate in measured.items()}
 
 
-Counted = Annotated[str, StringConstraints(pattern="^[1-9][0-9]{0,8}$")]
+Counted = Annotated[str, Strict(), StringConstraints(pattern="^[1-9][0-9]{0,8}$")]
 """A device count as the key of an object."""
 
 
@@ -319,7 +322,7 @@ class StateTask(Part):
     """A task that is running already."""
 
     task: Id
-    rejected: bool = False
+    rejected: Flag = False
     choice: StateChoice | None = None
     segments: Listed[StateSegment] = ()
 
@@ -339,5 +342,5 @@ class StateModel(Part):
     tasks: Listed[StateTask] = ()
     transfers: Listed[StateTransfer] = ()
     purchases: Listed[Id] = ()
-    time_zero: str | None = None
+    time_zero: Annotated[str, Strict()] | None = None
     """ISO 8601; for people."""

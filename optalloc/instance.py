@@ -4,6 +4,7 @@ import gzip
 import hashlib
 from collections.abc import Mapping
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -89,7 +90,8 @@ def _frozen(value: Any, steps: Steps, found: list[Found]) -> Any:
     if value is None or isinstance(value, bool):
         return value
     try:
-        return as_number(value)
+        number = as_number(value)
+        return int(number) if isinstance(value, Integral) else number
     except ValueError as error:
         found.append((steps, str(error).replace("must be a number", "must be JSON")))
         return None

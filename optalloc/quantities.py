@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
-from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
+from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict, StringConstraints
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 __all__ = [
-    "EMPTY", "LIMIT", "Amount", "Count", "Fraction01", "FrozenDict", "Id", "Mapped", "Nat", "Number",
+    "EMPTY", "LIMIT", "Amount", "Count", "Flag", "Fraction01", "FrozenDict", "Id", "Mapped", "Nat", "Number",
     "OneOf", "Permille", "Positive", "Signed", "Tick", "as_number", "fault", "parse_float", "parse_int",
     "shown",
 ]  # fmt: skip
@@ -220,7 +220,8 @@ Count = Annotated[int, Whole(1)]
 Nat = Annotated[int, Whole(0)]
 Permille = Annotated[int, Whole(0, 1000)]
 Tick = Annotated[int, Whole(-LIMIT)]
-Id = Annotated[str, StringConstraints(min_length=1)]
+Id = Annotated[str, Strict(), StringConstraints(min_length=1)]
+Flag = Annotated[bool, Strict()]
 
 Value = TypeVar("Value")
 

@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,16 +21,14 @@ __all__ = ["SCHEMA_PATH", "instance_schema", "schema_text", "write_schema"]
 
 SCHEMA_PATH: Final = Path(entities.__file__).parent / "instance.schema.json"
 COMMENT: Final = (
-    "The shape of an instance. What a schema cannot say is checked on reading: unique and existing ids, cycles, "
-    "calendars, routes, parameters of scalings; whole numbers are written without a decimal point, and no "
-    "number has more than 30 decimals."
+    "The shape of an instance. What a schema cannot say is checked on reading: unique and existing ids, "
+    "cycles, calendars, routes, parameters of scalings; whole numbers are written without a decimal point, "
+    "and no number has more than 30 decimals."
 )
 
 
 class _Generator(GenerateJsonSchema):
     """No titles made of key names; defaults as plain numbers."""
-
-    ignored_warning_kinds = frozenset({"non-serializable-default"})
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -71,7 +70,7 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Give properties the texts that stand below the fields in the source."""
     body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
     statements = body.body if isinstance(body, ast.ClassDef) else []
-    for field, text in zip(statements, statements[1:], strict=False):
+    for field, text in pairwise(statements):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and _is_text(text):
             info = model.model_fields[field.target.id]
             words = inspect.cleandoc(text.value.value)  # type: ignore[attr-defined]
@@ -112,7 +111,7 @@ def _given(key: str) -> dict[str, Any]:
 
 def _task_rules() -> list[Any]:
     """Keys of a task that belong together or exclude each other."""
-    nothing = {"enum": [None, 0, {}]}
+    nothing: dict[str, Any] = {"enum": [None, 0, {}]}
     physics = [
         _given("model"),
         {"oneOf": [_given("samples"), _given("reference_hours")]},
