@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from optalloc.solvers.run import solve
 
 __all__ = [
-    "Evaluation", "Fault", "InputError", "Instance", "Objective", "OptallocError", "Plan", "Problem", "Result",
-    "Schedule", "Scope", "SolverError", "Status", "Termination", "UnsupportedError", "Violation", "compare",
-    "compile", "evaluate", "generate", "read", "read_schedule", "resolve", "solve", "solver", "solver_names",
-    "to_schedule", "with_objective", "write", "write_instance", "write_schedule",
+    "Evaluation", "Fault", "InputError", "Instance", "Objective", "OptallocError", "Plan", "Problem",
+    "Result", "Schedule", "Scope", "SolverError", "Status", "Termination", "UnsupportedError", "Violation",
+    "compare", "compile", "evaluate", "generate", "read", "read_schedule", "resolve", "solve", "solver",
+    "solver_names", "to_schedule", "with_objective", "write", "write_instance", "write_schedule",
 ]  # fmt: skip
 
 _MODULES: Final = {

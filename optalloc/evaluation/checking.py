@@ -106,10 +106,10 @@ def evaluate(problem: Problem, plan: Schedule | Plan, *, scope: Scope | None = N
 
 
 def _broken(view: View, known: set[str]) -> Iterable[Violation]:
-    """All broken rules; a task in ``known`` has been blamed already for having no place."""
+    """All broken rules; that a task in ``known`` has no place has been said already."""
     for rule, check in RULES.items():
         for violation in check(view):
-            if rule != "R1" or violation.ids[0] not in known:
+            if rule not in ("R1", "scope") or violation.ids[0] not in known:
                 yield violation
 
 

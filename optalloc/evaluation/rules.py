@@ -8,7 +8,7 @@ import numpy as np
 
 from optalloc.evaluation.capacity import Overload, overloads
 from optalloc.evaluation.facts import facts
-from optalloc.evaluation.terms import plan_terms, text
+from optalloc.evaluation.terms import plan_term, text
 from optalloc.evaluation.view import View
 from optalloc.problem import ABSENT, CHANNEL, DEVICES, EXTRA, FREE, NEVER, REJECTED, SEATS, Transfer
 from optalloc.schedule.conversion import chain_fault, resolve_transfer
@@ -82,14 +82,14 @@ def within_nodes(view: View) -> Iterator[Violation]:
     """R5: devices and extra capacities of a node suffice at every tick; outside its availability are none."""
     for over in overloads(view, (DEVICES, EXTRA)):
         node = view.problem.node_ids[view.problem.resource_owner[over.resource]]
-        yield _overloaded(view, "R5", node, f"node {node!r}", over)
+        yield _overloaded(view, "R5", node, over)
 
 
 def within_links(view: View) -> Iterator[Violation]:
     """R7: no link carries more transfers and streams than it has channels; routes are what they say."""
     for over in overloads(view, (CHANNEL,)):
         link = view.problem.link_ids[view.problem.resource_owner[over.resource]]
-        yield _overloaded(view, "R7", link, f"link {link!r}", over)
+        yield _overloaded(view, "R7", link, over)
     for transfer in view.new_transfers:
         fault = _route_fault(view, transfer)
         if fault:
@@ -116,18 +116,15 @@ def within_seats(view: View) -> Iterator[Violation]:
     """R9: no more runs read a dataset at a time than it has licence seats."""
     for over in overloads(view, (SEATS,)):
         dataset = view.problem.dataset_ids[view.problem.resource_owner[over.resource]]
-        yield _overloaded(view, "R9", dataset, f"dataset {dataset!r}", over)
+        yield _overloaded(view, "R9", dataset, over)
 
 
-def _overloaded(view: View, rule: str, id: str, what: str, over: Overload) -> Violation:
+def _overloaded(view: View, rule: str, id: str, over: Overload) -> Violation:
     holders = [view.task_id(run) for run in over.runs]
     for index in over.transfers:
         holders.extend(view.pair(view.plan.transfers[index]))
-    label = view.problem.resource_label[over.resource]
-    where = what if label == id else f"{what} ({label})"
-    message = (
-        f"{where} at tick {over.tick}: {over.used} used, capacity {over.capacity} (until tick {over.until})"
-    )
+    where = f"{view.problem.resource_label[over.resource]} at tick {over.tick}"
+    message = f"{where}: {over.used} used, capacity {over.capacity} (until tick {over.until})"
     return Violation(rule, (id, *dict.fromkeys(holders)), message)
 
 
@@ -213,11 +210,11 @@ def _not_fitting(
 
 def within_limits(view: View) -> Iterator[Violation]:
     """R10: the limits of the objective hold."""
-    terms = plan_terms(view)
     for limit in view.problem.limits:
-        if terms[limit.term] * limit.scale > limit.bound:
+        value = plan_term(view, limit.term)
+        if value * limit.scale > limit.bound:
             allowed = text(Fraction(limit.bound, limit.scale))
-            message = f"{limit.term} is {text(terms[limit.term])}, more than its limit {allowed}"
+            message = f"{limit.term} is {text(value)}, more than its limit {allowed}"
             yield Violation("R10", (limit.term,), message)
 
 

@@ -13,7 +13,7 @@ from optalloc.evaluation.facts import facts
 from optalloc.evaluation.view import View, entries
 from optalloc.problem import REJECTED, TERMS, Form, Ints
 
-__all__ = ["describe_terms", "form_value", "plan_levels", "plan_terms", "text"]
+__all__ = ["describe_terms", "form_value", "plan_levels", "plan_term", "plan_terms", "text"]
 
 Exact = int | Fraction
 
@@ -93,9 +93,14 @@ def describe_terms() -> list[dict[str, Any]]:
     return [{"term": term, "meaning": (_FUNCTIONS[term].__doc__ or "").rstrip(".")} for term in TERMS]
 
 
+def plan_term(view: View, term: str) -> Exact:
+    """One term of the plan, unscaled: time in ticks, cost in money units, task weights applied."""
+    return _FUNCTIONS[term](view)
+
+
 def plan_terms(view: View) -> dict[str, Exact]:
-    """Every term of the plan, unscaled: time in ticks, cost in money units, task weights applied."""
-    return {term: _FUNCTIONS[term](view) for term in TERMS}
+    """Every term of the plan: see `plan_term`."""
+    return {term: plan_term(view, term) for term in TERMS}
 
 
 def _rejected(view: View) -> Ints:
