@@ -7,15 +7,23 @@ from typing import Any, Final
 
 from optalloc.errors import InputError
 from optalloc.instance import Instance
+from optalloc.io.fjsp import import_fjsp
 from optalloc.io.gap import import_gap
+from optalloc.io.matrices import import_assignment, import_etc
 from optalloc.io.psplib import import_psplib
+from optalloc.io.single_machine import import_knapsack, import_weighted_tardiness
 
 __all__ = ["FORMATS", "describe_formats", "format_names", "import_instance"]
 
 FORMATS: Final[Mapping[str, tuple[Callable[..., Instance], str]]] = {
+    "assignment": (import_assignment, "assignment of OR-Library: n and a matrix of n x n costs"),
+    "etc": (import_etc, "expected times to compute of tasks on unrelated machines (Braun et al.)"),
+    "fjsp": (import_fjsp, "flexible job shop (.fjs)"),
     "gap": (import_gap, "generalised assignment of OR-Library and Yagiura"),
+    "knapsack": (import_knapsack, "0/1 knapsack: n and W, then profit and weight of each item"),
     "psplib-mm": (import_psplib, "multi-mode project scheduling of PSPLIB (.mm), renewable resources"),
     "psplib-sm": (import_psplib, "project scheduling of PSPLIB (.sm)"),
+    "wt": (import_weighted_tardiness, "weighted tardiness on one machine of OR-Library"),
 }
 """Name -> function(paths, **options) and what the format is."""
 

@@ -88,12 +88,13 @@ class Tokens:
         self._next += 1
         return self._words[self._next - 1]
 
-    def whole(self, what: str, low: int = 0) -> int:
-        """The next word as a whole number of at least ``low``."""
+    def whole(self, what: str, low: int = 0, high: int = LIMIT) -> int:
+        """The next word as a whole number from ``low`` to ``high``."""
         line, text = self.word(what)
         value = int(text) if _WHOLE.fullmatch(text) else None
-        if value is None or not low <= value <= LIMIT:
-            self.source.fail(line, f"{what} must be a whole number of at least {low}, got {text[:40]!r}")
+        if value is None or not low <= value <= high:
+            limits = f"of at least {low}" if high == LIMIT else f"from {low} to {high}"
+            self.source.fail(line, f"{what} must be a whole number {limits}, got {text[:40]!r}")
         return value
 
     def wholes(self, count: int, what: str, low: int = 0) -> list[int]:
@@ -110,6 +111,16 @@ class Tokens:
             return as_number(Number((whole.lstrip("0") or "0") + (f".{decimals}" if decimals else "")))
         except ValueError as error:
             self.source.fail(line, f"{what} {error}")
+
+    def skip(self, count: int) -> None:
+        """Leave out words."""
+        self._next += count
+
+    def rest_of_line(self) -> None:
+        """Leave out what else stands on the line of the word read last."""
+        line = self._words[self._next - 1][0]
+        while len(self) and self._words[self._next][0] == line:
+            self._next += 1
 
     def end(self) -> None:
         """Nothing is left to read."""
@@ -130,8 +141,8 @@ class Option:
 def fitting_modes(options: Iterable[Option], capacities: Mapping[str, int]) -> tuple[tuple[Mode, ...], int]:
     """Modes of one task, and how many options were left out.
 
-    Left out are options larger than a node, and of options with equal uses and money all but the shortest. Where none
-    fits, all are kept: the instance is then infeasible, and says so by itself.
+    Left out are options larger than a node and, of options with equal uses and money, all but the shortest.
+    Where none fits, all are kept: the instance is then infeasible, and says so by itself.
     """
     given = list(options)
     fitting = [o for o in given if all(count <= capacities[node] for node, count in o.uses.items())] or given
@@ -160,7 +171,7 @@ def instance_of_modes(
     tick_seconds: Number | int = 1,
     meta: Mapping[str, Any] | None = None,
 ) -> Instance:
-    """An instance at one site: nodes with so many devices, tasks with explicit modes, one level, $1 as money unit.
+    """An instance at one site, with nodes of so many devices and one level of the objective.
 
     Raises
     ------

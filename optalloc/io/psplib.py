@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from optalloc.entities import After, Task
-from optalloc.errors import InputError
+from optalloc.errors import Fault, InputError
 from optalloc.instance import Instance
 from optalloc.io.importing import Option, Source, fitting_modes, instance_of_modes, single
 
@@ -36,8 +36,8 @@ class _Job:
 def import_psplib(paths: Sequence[str | Path]) -> Instance:
     """Renewable resources become nodes, modes become explicit modes; the makespan is minimised.
 
-    The first and the last job (source and sink, without duration and demand) are dropped. Files with nonrenewable or
-    doubly constrained resources are refused.
+    The first and the last job (source and sink, without duration and demand) are dropped. Files with
+    nonrenewable or doubly constrained resources are refused.
     """
     source = single(paths)
     _refuse_other_resources(source)
@@ -77,16 +77,16 @@ def _count(source: Source, what: str) -> int:
         found = re.match(_COUNT.format(what), line, re.ASCII)
         if found:
             return int(found[1])
-    raise InputError(f"{source.path}: no line says how many {what} there are; is this a PSPLIB file?")
+    message = f"no line says how many {what.removesuffix('[^:]*')} there are; is this a PSPLIB file?"
+    raise InputError(Fault("", message, source.path))
 
 
 def _refuse_other_resources(source: Source) -> None:
     for kind in ("nonrenewable", "doubly constrained"):
         count = _count(source, kind)
         if count:
-            raise InputError(
-                f"{source.path}: it has {count} {kind} resources; only renewable ones can be expressed"
-            )
+            message = f"has {count} {kind} resources; only renewable ones can be expressed"
+            raise InputError(Fault("", message, source.path))
 
 
 def _section(source: Source, title: str) -> Iterator[tuple[int, str]]:
@@ -100,7 +100,7 @@ def _section(source: Source, title: str) -> Iterator[tuple[int, str]]:
         elif inside and re.match(r"\s*[0-9]", line):
             yield number, line
     if not inside:
-        raise InputError(f"{source.path}: section {title!r} is missing; is this a PSPLIB file?")
+        raise InputError(Fault("", f"section {title!r} is missing; is this a PSPLIB file?", source.path))
 
 
 def _rows(source: Source, title: str) -> list[Row]:
@@ -130,9 +130,7 @@ def _jobs(source: Source, resources: int) -> dict[int, _Job]:
     for expected, (line, row) in enumerate(_rows(source, "PRECEDENCE RELATIONS"), 1):
         number, modes, successors = row[0], row[1:2], row[3:]
         if number != expected or row[2:3] != [len(successors)]:
-            source.fail(
-                line, f"expected job {expected} with its numbers of modes and successors and the successors"
-            )
+            source.fail(line, f"expected job {expected}, how many modes and successors it has, and these")
         if any(not 1 <= successor <= count for successor in successors):
             source.fail(line, f"a successor is not one of the jobs 1 to {count}")
         given = options.get(number, [])
@@ -140,9 +138,8 @@ def _jobs(source: Source, resources: int) -> dict[int, _Job]:
             source.fail(line, f"job {number} has {len(given)} modes in REQUESTS/DURATIONS")
         jobs[number] = _Job(line, successors, given)
     if len(jobs) != count:
-        raise InputError(
-            f"{source.path}: {len(jobs)} jobs stand in PRECEDENCE RELATIONS, the head says {count}"
-        )
+        message = f"{len(jobs)} jobs stand in PRECEDENCE RELATIONS, but the head says {count}"
+        raise InputError(Fault("", message, source.path))
     return jobs
 
 
