@@ -1,0 +1,257 @@
+"""The time-indexed model of one objective level, in Pyomo."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from pyomo.common.gc_manager import PauseGC
+from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpression
+from pyomo.environ import Any as AnyIndex
+from pyomo.environ import Binary, ConcreteModel, Constraint, Objective, SetOf, UnitInterval, Var, minimize
+
+from optalloc.errors import InputError
+from optalloc.formulations.milp.constraints import FAMILIES, Row, form_rows
+from optalloc.formulations.milp.matrix import Matrix, flatten
+from optalloc.formulations.milp.objective import shifted_form
+from optalloc.formulations.milp.variables import Columns, make_columns
+from optalloc.io.atomic import write_bytes
+from optalloc.problem import NEVER, Form, Ints, Problem
+from optalloc.scope import Scope, Windows, full_scope, windows
+
+__all__ = ["MilpModel", "all_rows", "build", "export_milp", "holds_empty", "make_model"]
+
+FORMATS: Final = ("mps", "lp")
+
+
+@dataclass(eq=False)
+class MilpModel:
+    """One level of a problem as a mixed-integer linear model.
+
+    Attributes
+    ----------
+    columns
+        What the columns mean, as arrays.
+    level
+        Which level of the objective is minimised.
+    costs, constant
+        The level of a plan is ``costs @ columns + constant``; each task's least cost is in the constant.
+    model
+        The Pyomo model. Components: x[j,m,t], rejected[j], y[k,q,t], z[b], held[k,t], after[t], a
+        constraint block for each family of `constraints.FAMILIES`, ``limits``, ``level``. Rows may be added
+        before it is solved. None where the arrays were made without Pyomo.
+    possible
+        False if a row without columns cannot hold: no plan exists.
+    """
+
+    columns: Columns
+    level: int
+    costs: Ints
+    constant: int
+    model: Any
+    possible: bool = True
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """The arrays that a solver is given."""
+        with PauseGC():
+            return flatten(self.model)
+
+    @cached_property
+    def unit(self) -> int:
+        """The greatest common factor of the costs: the level of any plan is ``constant`` plus a multiple of
+        it.
+        """
+        return max(1, int(np.gcd.reduce(self.costs))) if len(self.costs) else 1
+
+    @cached_property
+    def scaled_matrix(self) -> Matrix:
+        """`matrix` with costs in units of ``unit`` and without the constant."""
+        return replace(self.matrix, cost=self.matrix.cost / self.unit, offset=0.0)
+
+    def row_name(self, row: int) -> str:
+        """Name of a row of the matrix, for messages."""
+        if self.model is None:
+            return f"row {row}"
+        rows = self.model.component_data_objects(Constraint, active=True, sort=False)
+        return str(next(islice(rows, row, None)).name)
+
+
+def make_model(
+    scope: Scope, windows: Windows, level: int, caps: tuple[int, ...], cutoff: int | None
+) -> tuple[MilpModel, list[tuple[Form, int]]]:
+    """The columns and costs of a level without its rows, and the forms that are bounded: caps, limits,
+    cutoff.
+    """
+    problem = scope.problem
+    bounded = list(zip(problem.levels, caps, strict=False))
+    bounded += [(limit.form, limit.bound) for limit in problem.limits]
+    bounded += [(problem.levels[level], cutoff)] if cutoff is not None else []
+    columns = make_columns(scope, windows, [problem.levels[level], *(form for form, _ in bounded)])
+    costs, constant = shifted_form(columns, problem.levels[level])
+    return MilpModel(columns, level, costs, constant, None), bounded
+
+
+def all_rows(
+    columns: Columns, bounded: list[tuple[Form, int]], check: Callable[[], None]
+) -> Iterator[tuple[str, Iterable[Row]]]:
+    """(family, rows) of the whole model; ``check`` is called before every family."""
+    for name, family in FAMILIES.items():
+        check()
+        yield name, family(columns)
+    check()
+    yield "limits", form_rows(columns, bounded)
+
+
+def build(
+    scope: Scope,
+    windows: Windows,
+    level: int = 0,
+    caps: tuple[int, ...] = (),
+    cutoff: int | None = None,
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> MilpModel:
+    """The Pyomo model of one level.
+
+    Parameters
+    ----------
+    scope, windows
+        What is decided, and where runs may start (`optalloc.scope.windows` or narrower).
+    level
+        Index of the level that is minimised.
+    caps
+        Greatest values of the earlier levels.
+    cutoff
+        Greatest value of the level itself; None: no such row.
+    check
+        Called between the families of rows; may raise to give up (out of time).
+    """
+    milp, bounded = make_model(scope, windows, level, caps, cutoff)
+    with PauseGC():
+        milp.model = ConcreteModel(name=scope.problem.instance.name)
+        variables = _add_columns(milp.model, milp.columns)
+        terms = _Terms(variables)
+        for name, rows in all_rows(milp.columns, bounded, check):
+            milp.possible &= _add_rows(milp.model, name, rows, terms)
+        if not milp.possible:
+            _add_contradiction(milp.model)
+        used = np.flatnonzero(milp.costs).tolist()
+        milp.model.level = Objective(
+            expr=LinearExpression(
+                constant=milp.constant,
+                linear_coefs=milp.costs[used].tolist(),
+                linear_vars=[variables[i] for i in used],
+            ),
+            sense=minimize,
+        )
+    return milp
+
+
+def _add_columns(model: Any, c: Columns) -> list[Any]:
+    """Declare the variables in the order of the columns; returns them as one list."""
+    # SetOf takes the keys as they are: unique by construction, and never looked through again.
+    starts, transfers = (c.x_task, c.x_mode, c.x_start), (c.y_replica, c.y_route, c.y_start)
+    model.x = Var(SetOf(_keys(*starts)), domain=Binary)
+    model.rejected = Var(SetOf(c.rejected_task.tolist()), domain=Binary)
+    model.y = Var(SetOf(_keys(*transfers)), domain=Binary)
+    model.z = Var(SetOf(c.z_purchase.tolist()), domain=Binary)
+    model.held = Var(SetOf(_keys(c.held_replica, c.held_tick)), domain=UnitInterval)
+    model.after = Var(SetOf(c.after_tick.tolist()), domain=Binary)
+    blocks = (model.x, model.rejected, model.y, model.z, model.held, model.after)
+    return [variable for block in blocks for variable in block.values()]
+
+
+def _keys(*parts: Ints) -> list[tuple[int, ...]]:
+    return list(zip(*(part.tolist() for part in parts), strict=True))
+
+
+class _Terms(dict[int, Any]):
+    """``coefficient * column`` under the key ``coefficient * number of columns + column``.
+
+    Made once and shared by all rows: expressions never change, and a model of a million entries has far
+    fewer terms.
+    """
+
+    def __init__(self, variables: list[Any]):
+        super().__init__()
+        self._variables = variables
+
+    def __missing__(self, key: int) -> Any:
+        coefficient, column = divmod(key, len(self._variables))
+        variable = self._variables[column]
+        term = variable if coefficient == 1 else MonomialTermExpression((coefficient, variable))
+        self[key] = term
+        return term
+
+    def sum(self, coefficients: Ints, columns: Ints) -> Any:
+        """The linear expression ``coefficients @ columns``."""
+        count = len(self._variables)
+        if len(columns) and int(np.abs(coefficients).max()) > NEVER // count:
+            keys = [a * count + i for a, i in zip(coefficients.tolist(), columns.tolist(), strict=True)]
+        else:
+            keys = (coefficients * count + columns).tolist()
+        return LinearExpression(list(map(self.__getitem__, keys)))
+
+
+def _add_rows(model: Any, name: str, rows: Iterable[Row], terms: _Terms) -> bool:
+    """One constraint block for a family; False if a row without columns does not hold (others are left
+    out).
+    """
+    block = Constraint(AnyIndex)
+    model.add_component(name, block)
+    possible = True
+    for row in rows:
+        if len(row.columns):
+            block.add(row.key, _bounded(row, terms.sum(row.coefficients, row.columns)))
+        else:
+            possible &= holds_empty(row)
+    return possible
+
+
+def holds_empty(row: Row) -> bool:
+    """Whether a row without columns holds."""
+    return (row.lower or 0) <= 0 <= (row.upper or 0)
+
+
+def _bounded(row: Row, body: Any) -> Any:
+    return body == row.lower if row.lower == row.upper else (row.lower, body, row.upper)
+
+
+def _add_contradiction(model: Any) -> None:
+    """A row without columns does not hold: ``impossible`` is fixed at 0 and must be 1."""
+    model.impossible = Var(bounds=(0, 0))
+    model.no_plan = Constraint(expr=(1, LinearExpression([model.impossible]), None))
+
+
+def export_milp(problem: Problem, path: str | Path, *, format: str | None = None, level: int = 0) -> None:
+    """Write one level, without caps on earlier ones, as MPS or LP; the file is whole or absent.
+
+    Names are generated from indices (``x(0_3_17)``: task 0 starts in mode 3 at tick 17), since ids may hold
+    any text. The objective value in the file is the level's, scaled by K, constant included.
+
+    Parameters
+    ----------
+    format
+        ``mps`` or ``lp``; default: the ending of ``path``.
+
+    Raises
+    ------
+    InputError
+        The format is neither.
+    OSError
+        The file cannot be written.
+    """
+    kind = Path(path).suffix.lstrip(".").lower() if format is None else format
+    if kind not in FORMATS:
+        raise InputError(f"a MILP is written as {' or '.join(FORMATS)}, not {kind!r}")
+    scope = full_scope(problem)
+    model = build(scope, windows(scope), level).model
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"model.{kind}")
+        model.write(str(file), format=kind, io_options={"symbolic_solver_labels": True})
+        write_bytes(path, file.read_bytes())
