@@ -23,9 +23,9 @@ from optalloc.problem import (
     rejection_cost,
 )  # fmt: skip
 from optalloc.profile import Profile, fit_all
-from optalloc.reservations import Held, ModeFacts, Placement, mode_facts, own_increase
+from optalloc.reservations import FactBook, Held, ModeFacts, Placement, own_increase
 from optalloc.scope import Scope
-from optalloc.staging import Routes, staged_start, staging_fits
+from optalloc.staging import Routes, earliest_transfer, staged_start, staging_fits
 
 __all__ = ["Held", "ModeFacts", "Placement", "Timetable"]
 
@@ -60,7 +60,7 @@ class Timetable:
         self.problem: Problem = scope.problem
         problem = self.problem
         self._token = object()
-        self._facts: dict[int, ModeFacts] = {}
+        self.book = FactBook(problem)
         self._preds, self._succs = _neighbours(problem)
         self.profiles = [
             Profile(*_lists(problem.capacity(r)), self._token) for r in range(problem.num_resources)
@@ -98,10 +98,7 @@ class Timetable:
     # questions --------------------------------------------------------------------------------------------
     def facts(self, mode: int) -> ModeFacts:
         """The mode as plain tuples, kept for the next time."""
-        known = self._facts.get(mode)
-        if known is None:
-            known = self._facts[mode] = mode_facts(self.problem, mode)
-        return known
+        return self.book.mode(mode)
 
     def ready(self, task: int) -> int:
         """First tick allowed by the predecessors; NEVER after a rejected one.
@@ -142,7 +139,7 @@ class Timetable:
         routes
             Replica -> the routes that a new transfer may take; default all routes of the Problem.
         """
-        facts = self.facts(mode)
+        facts = self.book.mode(mode)
         not_before = max(not_before, self.scope.not_before)
         lower = max(facts.earliest, not_before, self.ready(task))
         latest = min(latest, facts.latest)
@@ -171,26 +168,8 @@ class Timetable:
         """
         if replica in self.held:
             return None
-        problem = self.problem
-        first = max(not_before, self.scope.not_before, problem.replica_available.item(replica))
-        choices = problem.routes_of(replica) if route is None else (route,)
-        found = [t for q in choices if (t := self._first_transfer(replica, q, first)) is not None]
-        return min(found, key=lambda t: (t.end, t.cost, t.route), default=None)
-
-    def _first_transfer(self, replica: int, route: int, start: int) -> Transfer | None:
-        problem = self.problem
-        ticks = problem.route_ticks.item(route)
-        uses = [(channel, 1) for channel in problem.route_channels[route]]
-        storage = self.storage.get(problem.replica_site.item(replica))
-        while True:
-            first = self.fit(uses, start, ticks)
-            if first < NEVER and storage is not None:
-                first = storage.fit(problem.replica_size.item(replica), first, ticks)
-            if first >= NEVER:
-                return None
-            if first == start:
-                return problem.transfer(replica, route, start)
-            start = first
+        first = max(not_before, self.scope.not_before)
+        return earliest_transfer(self, replica, first, None if route is None else {replica: (route,)})
 
     def fits(self, placement: Placement) -> bool:
         """Whether a placement found earlier can still be committed as it is.

@@ -1,0 +1,117 @@
+"""A plan to begin from: the best of a few fast rules."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from optalloc.errors import SolverError
+from optalloc.evaluation import evaluate
+from optalloc.problem import Plan
+from optalloc.scope import Scope
+from optalloc.solvers.rules.completion import min_min, sufferage
+from optalloc.solvers.rules.data_then_devices import data_first
+from optalloc.solvers.rules.desk import DeadEnd, Desk
+from optalloc.solvers.rules.due_dates import atc, due_date
+from optalloc.solvers.rules.extremes import cheapest, random
+from optalloc.solvers.rules.joint import place_jointly
+from optalloc.solvers.rules.shortest import smith_ratio, wspt
+from optalloc.solvers.rules.upward_rank import heft, upward_rank
+
+__all__ = ["best_start"]
+
+SMALL: Final = 300
+"""Up to this many open tasks the rules that compare all ready tasks are tried too."""
+
+RETRIES: Final = 30
+"""How often a joint rule starts again with the tasks first that it could not place."""
+
+RESTARTS: Final = 20
+"""Random plans tried on small problems that no rule has solved."""
+
+Fill = Callable[[Desk], None]
+
+
+def best_start(scope: Scope, seed: int = 0) -> Plan | None:
+    """The best plan, verified, of a few fast rules; None if all of them fail, which proves nothing.
+
+    Parameters
+    ----------
+    seed
+        Of the random restarts; without a dead end the answer does not depend on it.
+    """
+    try:
+        blank = Desk(scope, seed)
+    except DeadEnd:
+        return None
+    small = len(blank.free) <= SMALL
+    best, value = None, None
+    for plan in _plans(blank, _fills(blank, small), small):
+        found = _verified(scope, plan)
+        if value is None or found < value:
+            best, value = plan, found
+    return best
+
+
+def _fills(desk: Desk, small: bool) -> list[Fill]:
+    orders = [(-smith_ratio(desk)).tolist(), desk.problem.release.tolist()]
+    if len(desk.problem.pred_task):
+        orders.append((-upward_rank(desk)).tolist())
+    fills = [_joint_with_retries(order) for order in (*orders, due_date(desk).tolist())]
+    fills.append(wspt)
+    return [*fills, min_min, sufferage, atc, heft, data_first, cheapest] if small else fills
+
+
+def _joint_with_retries(priority: Sequence[float]) -> Fill:
+    """A joint rule that, after a dead end, starts again with the tasks first that it could not place."""
+
+    def fill(desk: Desk) -> None:
+        urgent: list[int] = []
+        for _ in range(RETRIES):
+            trial = desk.copy()
+            try:
+                place_jointly(trial, priority, urgent)
+            except DeadEnd as end:
+                if end.task in urgent:
+                    raise
+                urgent.append(end.task)
+            else:
+                desk.table = trial.table
+                return
+        raise DeadEnd(urgent[-1])
+
+    return fill
+
+
+def _plans(blank: Desk, fills: Iterable[Fill], small: bool) -> Iterator[Plan]:
+    found = False
+    for fill in fills:
+        desk = blank.copy()
+        try:
+            fill(desk)
+        except DeadEnd:
+            continue
+        found = True
+        yield desk.table.plan()
+    if not found and small:
+        yield from _random_plans(blank)
+
+
+def _random_plans(blank: Desk) -> Iterator[Plan]:
+    for restart in range(RESTARTS):
+        desk = blank.copy()
+        desk.rng = np.random.default_rng([blank.seed, restart])
+        try:
+            random(desk)
+        except DeadEnd:
+            continue
+        yield desk.table.plan()
+        return
+
+
+def _verified(scope: Scope, plan: Plan) -> tuple[int, ...]:
+    """The levels of a plan that breaks no rule."""
+    checked = evaluate(scope.problem, plan, scope=scope)
+    if checked.violations:
+        raise SolverError(f"the start plan breaks {checked.violations[0]}")
+    return checked.levels
