@@ -168,7 +168,7 @@ def test_streams_hold_channels():
 
 
 def test_nothing_is_checked_before_tick_0():
-    """The state may hold more than there is before tick 0, and is exempt from R3 and R6, but from no other rule."""
+    """The state may hold too much before tick 0, and is exempt from R3 and R6, but from no other rule."""
     tasks = [
         {"id": "t0", "release_s": 600, "deadline_s": 60, "modes": [run("m", 3, 5)]},
         {"id": "t1", "modes": [run("m", 3, 4)]},
@@ -246,7 +246,7 @@ def test_late_counts_weights_of_late_and_rejected_tasks():
 
 
 def test_cost_has_devices_prices_once_and_transfers():
-    """Two runs of $1, the once price of $2 paid once, one transfer of 6 GB at $0.5, a price per use of $0.25 twice."""
+    """Two runs of $1, the once price of $2, one transfer of 6 GB at $0.5, a price per use of $0.25 twice."""
     tasks = [
         {"id": "t0", "modes": [run("m", 1, 2, "f", usd=1)]},
         {"id": "t1", "modes": [run("m", 1, 2, "f", usd=1)]},

@@ -171,7 +171,7 @@ def test_a_dominated_mode_is_one_of_the_modes():
 
 
 def test_a_dominated_route_may_be_used():
-    """A route that compile drops, here slower and dearer, is any simple chain of links: it is accepted and paid."""
+    """A route that compile drops, here slower and dearer, is a chain of links: it is accepted and paid."""
     links = [
         {"id": "ab", "from": "a", "to": "b", "bandwidth_gbps": 0.8},
         {"id": "slow", "from": "a", "to": "b", "bandwidth_gbps": 0.4, "egress_usd_per_gb": 0.1},

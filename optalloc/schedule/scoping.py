@@ -67,6 +67,8 @@ def _joined(state: tuple[Transfer, ...], fixed: tuple[Transfer, ...]) -> tuple[T
 
 
 def _task_indices(problem: Problem, tasks: Iterable[str]) -> list[int]:
+    if isinstance(tasks, str):
+        raise TypeError(f"tasks must be several ids, got the text {tasks!r}")
     known = names(problem).task
     wanted = list(tasks)
     unknown = [id for id in wanted if id not in known]
