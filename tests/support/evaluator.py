@@ -1,4 +1,4 @@
-"""The rules and the objective, read a second time: works on the mode table, tick by tick, knowing no library code."""
+"""The rules and the objective, read a second time: on the mode table, tick by tick, knowing no library code."""
 
 import math
 from collections import defaultdict
@@ -10,7 +10,8 @@ from typing import Any
 from support.mode_table import Mode, Route, Table, all_links, by_id, route_of
 
 TERMS = (
-    "makespan", "weighted_completion", "weighted_flow", "weighted_tardiness", "late", "rejected", "cost", "utility_loss",
+    "makespan", "weighted_completion", "weighted_flow", "weighted_tardiness",
+    "late", "rejected", "cost", "utility_loss",
 )  # fmt: skip
 
 
@@ -55,7 +56,8 @@ def find_mode(table: Table, task: str, row: Mapping[str, Any]) -> Mode:
     """The mode that an entry of a schedule names by content."""
     choice = row["choice"]
     inputs = tuple(
-        (i["dataset"], i["access"], tuple(i["route"]) if i["access"] == "streamed" else None) for i in choice["inputs"]
+        (i["dataset"], i["access"], tuple(i["route"]) if i["access"] == "streamed" else None)
+        for i in choice["inputs"]
     )
     uses = tuple(sorted((u["node"], u["devices"]) for u in row["segments"][0]["uses"]))
     key = (choice.get("mode"), inputs, uses)
@@ -100,9 +102,12 @@ def write_plan(table: Table, plan: Plan) -> dict[str, Any]:
         if run.mode.explicit is not None:
             choice["mode"] = run.mode.explicit
         uses = [{"node": node, "devices": devices} for node, devices in run.mode.uses]
-        tasks.append({"task": name, "choice": choice, "segments": [{"uses": uses, "start": run.start, "end": run.end}]})
+        tasks.append(
+            {"task": name, "choice": choice, "segments": [{"uses": uses, "start": run.start, "end": run.end}]}
+        )
     transfers = [
-        {"dataset": m.dataset, "site": m.site, "route": list(m.route.links), "start": m.start} for m in plan.moves
+        {"dataset": m.dataset, "site": m.site, "route": list(m.route.links), "start": m.start}
+        for m in plan.moves
     ]
     return {
         "format": "optalloc-schedule/1",
@@ -113,7 +118,7 @@ def write_plan(table: Table, plan: Plan) -> dict[str, Any]:
     }
 
 
-# rules ---------------------------------------------------------------------------------------------------------------
+# rules ---------------------------------------------------------------------------------------------
 def broken_rules(table: Table, plan: Plan) -> set[str]:
     """Names of the rules that a plan breaks."""
     broken = set()
@@ -186,7 +191,11 @@ def broken_at(table: Table, plan: Plan, tick: int) -> set[str]:
     broken |= {"R7" for link, count in channels.items() if over(count, table.channels[link])}
     broken |= {"R9" for dataset, count in readers.items() if over(count, table.seats[dataset])}
     for site, limit in table.storage.items():
-        held = sum(table.size[m.dataset] for m in plan.moves if m.site == site and m.start <= tick < held_until(plan, m))
+        held = sum(
+            table.size[m.dataset]
+            for m in plan.moves
+            if m.site == site and m.start <= tick < held_until(plan, m)
+        )
         broken |= {"R8"} if limit is not None and held > limit else set()
     return broken
 
@@ -201,7 +210,7 @@ def held_until(plan: Plan, move: Move) -> int:
     return max([move.end, *readers])
 
 
-# objective -----------------------------------------------------------------------------------------------------------
+# objective -----------------------------------------------------------------------------------------
 def terms(table: Table, plan: Plan) -> dict[str, Fraction]:
     """Every term, in ticks and money units."""
     value = dict.fromkeys(TERMS, Fraction(0))
@@ -241,7 +250,9 @@ def scale(table: Table) -> int:
         "rejected": [t.penalty for t in table.tasks.values() if t.penalty is not None],
     }
     weights = [t.weight for t in table.tasks.values()]
-    products = [w * f for level in levels_of(table) for term, w in level.items() for f in factors.get(term, weights)]
+    products = [
+        w * f for level in levels_of(table) for term, w in level.items() for f in factors.get(term, weights)
+    ]
     return math.lcm(1, *(p.denominator for p in products))
 
 

@@ -1,7 +1,7 @@
-"""The mode table of an instance, derived a second time: plain Python, exact fractions, nothing of the library.
+"""The mode table of an instance, derived a second time: plain Python, fractions, nothing of the library.
 
-Everything here is recomputed from the text of the instance file and the written rules of the model. It is slow and
-short on purpose.
+Everything here is recomputed from the text of the instance file and the written rules of the model. It is
+slow and short on purpose.
 """
 
 import json
@@ -131,7 +131,9 @@ def all_links(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     return links
 
 
-def simple_paths(links: Sequence[Mapping[str, Any]], origin: str, goal: str) -> Iterator[list[Mapping[str, Any]]]:
+def simple_paths(
+    links: Sequence[Mapping[str, Any]], origin: str, goal: str
+) -> Iterator[list[Mapping[str, Any]]]:
     """Every path from origin to goal that visits no site twice."""
 
     def walk(here: str, seen: frozenset[str]) -> Iterator[list[Mapping[str, Any]]]:
@@ -168,7 +170,11 @@ def calendar_of(node: Mapping[str, Any], tick: Fraction) -> list[int]:
     row = []
     for t in range(ceil(last / tick) + 1):
         first, end = t * tick, (t + 1) * tick
-        parts = [(max(Fraction(a), first), min(Fraction(b), end), d) for a, b, d in windows if a < end and b > first]
+        parts = [
+            (max(Fraction(a), first), min(Fraction(b), end), d)
+            for a, b, d in windows
+            if a < end and b > first
+        ]
         covered = sum(b - a for a, b, _ in parts) == end - first
         row.append(min(d for *_, d in parts) if covered else 0)
     return row
@@ -293,7 +299,9 @@ def physics_modes(table: Table, task: Mapping[str, Any]) -> Iterator[Mode]:
                 for inputs in product(*(accesses(table, datasets[d], node["site"]) for d in names)):
                     ticks = max(1, ceil((setup + work / speed) / table.tick))
                     ticks = max([ticks, *(i.route.ticks for i in inputs if i.route)])
-                    dollars = Fraction(node.get("usd_per_device_hour") or 0) * count * ticks * table.tick / 3600
+                    dollars = (
+                        Fraction(node.get("usd_per_device_hour") or 0) * count * ticks * table.tick / 3600
+                    )
                     extra = tuple((node["id"], k, v) for k, v in demand.items() if v > 0)
                     yield Mode(
                         explicit=None,
@@ -359,7 +367,9 @@ def modes_of(table: Table, task: Mapping[str, Any], in_state: bool) -> tuple[Mod
 def build(instance: Mapping[str, Any] | Path) -> Table:
     """The whole table of an instance given as a dict or as a file."""
     raw = exact(instance)
-    table = Table(raw, Fraction(raw.get("tick_seconds", 60)), Fraction(raw.get("money_unit_usd", Fraction(1, 100))))
+    table = Table(
+        raw, Fraction(raw.get("tick_seconds", 60)), Fraction(raw.get("money_unit_usd", Fraction(1, 100)))
+    )
     state = raw.get("state") or {}
     _places(table)
     _datasets(table, state)
@@ -375,7 +385,9 @@ def build(instance: Mapping[str, Any] | Path) -> Table:
             weight=Fraction(task.get("weight", 1)),
             penalty=None if task.get("reject_penalty") is None else Fraction(task["reject_penalty"]),
             rejectable=task["id"] in rejectable,
-            after=tuple((a["id"], ceil(Fraction(a.get("lag_s") or 0) / table.tick)) for a in task.get("after") or []),
+            after=tuple(
+                (a["id"], ceil(Fraction(a.get("lag_s") or 0) / table.tick)) for a in task.get("after") or []
+            ),
             modes=modes_of(table, task, task["id"] in running),
         )
     return table

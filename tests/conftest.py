@@ -1,0 +1,50 @@
+"""Fixtures that all tests share, and the folder of helpers on the path."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+sys.path.insert(0, str(TESTS))
+
+EXACT_METHODS = ("highs", "cpsat")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `--solvers highs` run the tests of exact methods with some of them only."""
+    parser.addoption(
+        "--solvers",
+        default=",".join(EXACT_METHODS),
+        help=f"exact methods to test, separated by commas; default: {','.join(EXACT_METHODS)}",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers of this suite."""
+    config.addinivalue_line("markers", "long: not part of the default run; choose with -m long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the long tests unless -m asks for them."""
+    if "long" in (config.getoption("-m") or ""):
+        return
+    skip = pytest.mark.skip(reason="long: choose with -m long")
+    for item in items:
+        if "long" in item.keywords:
+            item.add_marker(skip)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run every test that takes `solver` once with each exact method."""
+    if "solver" in metafunc.fixturenames:
+        metafunc.parametrize("solver", metafunc.config.getoption("--solvers").split(","))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of published problems and reference data beside the repository."""
+    folder = TESTS.parent.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("the folder of published problems and reference data is not beside the repository")
+    return folder
