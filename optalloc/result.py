@@ -156,6 +156,22 @@ class Result:
         """K: what objective and bound are scaled by."""
         return self.problem.scale
 
+    def __str__(self) -> str:
+        lines = {
+            "instance": self.problem.instance.name,
+            "solver": self.solver,
+            "status": f"{self.status.value} ({self.termination.value})",
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": None if self.gap is None else f"{self.gap:.4%}",
+            "seconds": f"{self.seconds:.2f}",
+            "message": self.message or None,
+        }
+        return "\n".join(f"{name:<10} {value}" for name, value in lines.items() if value is not None)
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.solver} on {self.problem.instance.name!r}: {self.status.value}>"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON object of ``optalloc solve --json``: ints stay ints, NaN and infinities become null."""
         measured = {} if self.evaluation is None else self.evaluation.to_dict()

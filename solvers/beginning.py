@@ -33,7 +33,7 @@ def contradictions(scope: Scope) -> Reasons:
 
     What more decisions may mend is left out: tasks without a place, and data that may yet be brought.
     """
-    if not (scope.mode >= 0).any() and not scope.transfers and not scope.problem.limits:
+    if np.isin(scope.mode, (FREE, ABSENT)).all() and not scope.transfers:
         return {}
     free = {id for id, free in zip(scope.problem.task_ids, scope.free.tolist(), strict=True) if free}
     reasons: Reasons = {}

@@ -103,7 +103,7 @@ def solver(
 
     The function is either a full solver (one parameter, `optalloc.solvers.base.Request`; gives an `Outcome`),
     or a plain scheduler ``f(problem, *, time_limit, seed, ...) -> Schedule | Plan | None`` that takes the
-    keywords it wants (docs/solvers.md).
+    keywords it wants (docs/results.md).
 
     Parameters
     ----------
@@ -116,14 +116,6 @@ def solver(
     ------
     ValueError
         If the name is a built-in solver's, or another function has joined under it.
-
-    Examples
-    --------
-    >>> @solver("nothing")
-    ... def nothing(problem, *, seed):
-    ...     return None
-    >>> get_solver("nothing").name
-    'nothing'
     """
 
     def join(function: F) -> F:

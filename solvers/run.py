@@ -95,10 +95,10 @@ def solve(
         return infeasible_result(run, reasons)
     run.notes, begin = accepted_start(monitor, start)
     if settled(monitor):
-        return result_of(run, Outcome(Termination.PROVEN))
-    _refuse_scope(entry, scope)
-    request = Request(scope, monitor, begin, run.seed, run.threads, given)
-    outcome = _outcome(entry, request, run)
+        outcome = Outcome(Termination.PROVEN)
+    else:
+        _refuse_scope(entry, scope)
+        outcome = _outcome(entry, Request(scope, monitor, begin, run.seed, run.threads, given), run)
     if monitor.failure is not None:
         raise monitor.failure
     return result_of(run, outcome)

@@ -13,8 +13,9 @@ import optalloc
 ROOT = Path(optalloc.__file__).parent
 
 LAYERS = (
-    "errors", "quantities", "io", "entities", "instance", "problem", "scope", "result", "compilation", "schedule",
-    "evaluation", "placement", "simulation", "env", "formulations", "solvers", "comparison", "report", "cli",
+    "errors", "quantities", "io", "entities", "instance", "problem", "scope", "result", "compilation",
+    "schedule", "evaluation", "placement", "simulation", "env", "formulations", "solvers", "comparison",
+    "report", "cli",
 )  # fmt: skip
 """From the bottom up: a module may import what stands before it."""
 

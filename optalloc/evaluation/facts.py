@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from optalloc.problem import Ints, Problem
-from optalloc.schedule.names import per_problem
+from optalloc.schedule.names import once_each
 
 __all__ = ["Facts", "facts"]
 
@@ -50,7 +50,7 @@ class Facts:
     """(dataset, site) pairs that hold the dataset from the start."""
 
 
-@per_problem
+@once_each
 def facts(problem: Problem) -> Facts:
     """The quantities of a problem."""
     instance = problem.instance

@@ -88,7 +88,7 @@ def _utilisation(view: View) -> dict[str, Any]:
     problem, span = view.problem, int(makespan(view))
     which, resource, amount = view.uses
     ticks = np.minimum(view.end, span) - np.maximum(view.start, 0)
-    used = np.zeros(problem.num_resources, dtype=np.int64)
+    used = np.zeros(problem.num_resources)
     np.add.at(used, resource, amount * np.maximum(ticks, 0)[which])
     there = [_device_ticks(view, node, span) for node in range(problem.num_nodes)]
     used_ticks = used[: problem.num_nodes].tolist()
@@ -99,10 +99,10 @@ def _utilisation(view: View) -> dict[str, Any]:
     }
 
 
-def _device_ticks(view: View, node: int, span: int) -> int:
+def _device_ticks(view: View, node: int, span: int) -> float:
     times, amounts = view.problem.capacity(node)
     lengths = np.diff(np.minimum(np.append(times, NEVER), span))
-    return int((lengths * amounts).sum())
+    return float((lengths.astype(float) * amounts).sum())
 
 
 def _matching_ratio(view: View) -> float | None:

@@ -184,13 +184,13 @@ def _overfull(
     for start, end, transfer in held:
         steps[start] = steps.get(start, 0) + int(sizes[transfer.dataset] * unit)
         steps[end] = steps.get(end, 0) - int(sizes[transfer.dataset] * unit)
-    used, began, peak = 0, None, 0
+    used, began, held_then = 0, None, 0
     for tick in sorted(steps):
         used += steps[tick]
         if used > room * unit and began is None:
-            began, peak = tick, used
+            began, held_then = tick, used
         elif used <= room * unit and began is not None:
-            yield _not_fitting(view, site, (began, tick), (Fraction(peak, unit), room), held)
+            yield _not_fitting(view, site, (began, tick), (Fraction(held_then, unit), room), held)
             began = None
 
 
@@ -233,28 +233,36 @@ def one_transfer(view: View) -> Iterator[Violation]:
 
 def keeps_scope(view: View) -> Iterator[Violation]:
     """What is fixed stays as it is, and nothing else starts before the scope allows."""
+    yield from _changed(view)
+    yield from _too_early(view)
+
+
+def _changed(view: View) -> Iterator[Violation]:
     problem, scope, plan = view.problem, view.scope, view.plan
     fixed = (scope.mode >= 0) | (scope.mode == REJECTED)
-    changed = fixed & ((plan.mode != scope.mode) | ((scope.mode >= 0) & (plan.start != scope.start)))
-    for task in np.flatnonzero(changed).tolist():
+    changed = (plan.mode != scope.mode) | ((scope.mode >= 0) & (plan.start != scope.start))
+    for task in np.flatnonzero(fixed & changed).tolist():
         id = problem.task_ids[task]
         yield Violation("scope", (id,), f"task {id!r} is fixed and was changed")
-    for transfer in set(scope.transfers) - set(plan.transfers):
-        yield Violation(
-            "scope",
-            view.pair(transfer),
-            "a fixed transfer of {!r} to {!r} is missing".format(*view.pair(transfer)),
-        )
-    early = view.scope.free[view.task] & (view.start < scope.not_before)
-    for at in np.flatnonzero(early).tolist():
+    kept = set(plan.transfers)
+    for transfer in scope.transfers:
+        if transfer not in kept:
+            dataset, site = view.pair(transfer)
+            message = f"the fixed transfer of {dataset!r} to {site!r} is missing or was changed"
+            yield Violation("scope", (dataset, site), message)
+
+
+def _too_early(view: View) -> Iterator[Violation]:
+    first, fixed = view.scope.not_before, set(view.scope.transfers)
+    for at in np.flatnonzero(view.scope.free[view.task] & (view.start < first)).tolist():
         id = view.task_id(at)
-        message = f"task {id!r} starts at {view.start[at]}; nothing may start before {scope.not_before}"
+        message = f"task {id!r} starts at {view.start[at]}; nothing may start before {first}"
         yield Violation("scope", (id,), message)
-    for transfer in plan.transfers:
-        if transfer.start < scope.not_before and transfer not in set(scope.transfers):
-            message = "transfer of {!r} to {!r} starts at".format(*view.pair(transfer))
-            message = f"{message} {transfer.start}; nothing may start before {scope.not_before}"
-            yield Violation("scope", view.pair(transfer), message)
+    for transfer in view.plan.transfers:
+        if transfer.start < first and transfer not in fixed:
+            dataset, site = view.pair(transfer)
+            message = f"transfer of {dataset!r} to {site!r} starts at {transfer.start}"
+            yield Violation("scope", (dataset, site), f"{message}; nothing may start before {first}")
 
 
 RULES: Mapping[str, Callable[[View], Iterator[Violation]]] = {

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from functools import lru_cache
 from operator import mul
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from optalloc.errors import SolverError
 from optalloc.evaluation.facts import facts
 from optalloc.evaluation.view import View, entries
 from optalloc.problem import REJECTED, TERMS, Form, Ints
+from optalloc.schedule.names import once_each
 
 __all__ = ["describe_terms", "form_value", "plan_levels", "plan_term", "plan_terms", "text"]
 
@@ -158,7 +158,7 @@ def form_value(view: View, form: Form) -> int:
     return value
 
 
-@lru_cache(maxsize=64)
+@once_each
 def _coefficients(form: Form) -> dict[str, list[int]]:
     """The arrays of a form as lists of Python ints."""
     names = ("completion", "tardiness", "late", "loss", "rejected", "placed")

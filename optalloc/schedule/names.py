@@ -7,21 +7,22 @@ from weakref import WeakKeyDictionary
 
 from optalloc.problem import Problem
 
-__all__ = ["Names", "names", "per_problem"]
+__all__ = ["Names", "names", "once_each"]
 
-T = TypeVar("T")
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
 
 
-def per_problem(function: Callable[[Problem], T]) -> Callable[[Problem], T]:
-    """Remember the answer for as long as the problem lives. The answer must not hold the problem itself."""
-    known: WeakKeyDictionary[Problem, T] = WeakKeyDictionary()
+def once_each(function: Callable[[Key], Answer]) -> Callable[[Key], Answer]:
+    """Work out the answer once and keep it for as long as its key lives; it must not hold the key."""
+    known: WeakKeyDictionary[Key, Answer] = WeakKeyDictionary()
 
-    def remembered(problem: Problem) -> T:
-        if problem not in known:
-            known[problem] = function(problem)
-        return known[problem]
+    def answer(key: Key) -> Answer:
+        if key not in known:
+            known[key] = function(key)
+        return known[key]
 
-    return remembered
+    return answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ class Names:
     link_ends: tuple[tuple[int, int], ...]
 
 
-@per_problem
+@once_each
 def names(problem: Problem) -> Names:
     """The ids of a problem."""
     instance = problem.instance

@@ -1,9 +1,9 @@
 """A small world of two sites, written out, in which every rule has something to say.
 
 Ticks last a minute, money units are cents. Site ``b`` has room for 12 GB; link ``ab`` carries one thing at a
-time and takes one tick for 6 GB, at $3. Node ``n`` (at ``b``) has 4 devices for 30 ticks; node ``m`` (at ``a``)
-has 4 devices and 2 cpu for ever. All datasets live at ``a``: ``d``, ``e``, ``g`` of 6 GB, and ``f`` with one
-licence seat.
+time and takes one tick for 6 GB, at $3. Node ``n`` (at ``b``) has 4 devices for 30 ticks; node ``m`` (at
+``a``) has 4 devices and 2 cpu for ever. All datasets live at ``a``: ``d``, ``e``, ``g`` of 6 GB, and ``f``
+with one licence seat.
 """
 
 from collections.abc import Mapping, Sequence
