@@ -81,7 +81,12 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """JSON object with ``rows``, ``summary`` and ``settings``."""
         rows = [{k: v for k, v in asdict(row).items() if k != "schedule"} for row in self.rows]
-        return {"rows": rows, "summary": self.summary, "settings": self.settings, "interrupted": self.interrupted}
+        return {
+            "rows": rows,
+            "summary": self.summary,
+            "settings": self.settings,
+            "interrupted": self.interrupted,
+        }
 
     def write(self, folder: str | Path) -> None:
         """Write ``comparison.json``, ``rows.csv`` and each plan as ``schedules/*.json``."""
@@ -92,7 +97,9 @@ class Comparison:
         for row in self.rows:
             if row.schedule is not None:
                 name = re.sub(r"[^\w.-]+", "_", f"{row.instance}__{row.solver}__{row.seed}.json")
-                write_text(folder / "schedules" / name, json.dumps(row.schedule, indent=1, allow_nan=False) + "\n")
+                write_text(
+                    folder / "schedules" / name, json.dumps(row.schedule, indent=1, allow_nan=False) + "\n"
+                )
 
     def _csv(self) -> str:
         columns = [c for c in Row.__dataclass_fields__ if c not in ("levels", "terms", "metrics", "schedule")]
@@ -147,7 +154,12 @@ def compare(
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
     jobs_list = [(i, s, seed) for i in texts for s in names for seed in range(seeds)]
-    settings: dict[str, Any] = {"time_limit": time_limit, "seeds": seeds, "threads": threads, "engine": engine}
+    settings: dict[str, Any] = {
+        "time_limit": time_limit,
+        "seeds": seeds,
+        "threads": threads,
+        "engine": engine,
+    }
     comparison = Comparison([], settings)
     rows: dict[int, Row] = {}
 
@@ -234,7 +246,9 @@ def _add_gaps(rows: list[Row], texts: Mapping[str, str]) -> None:
         for row in own:
             if not row.solved:
                 continue
-            found = reference_gap([level["objective"] for level in row.levels], {k: v for k, (v, _) in best.items()})
+            found = reference_gap(
+                [level["objective"] for level in row.levels], {k: v for k, (v, _) in best.items()}
+            )
             if found is not None:
                 level, row.gap = found
                 row.best_bound, row.best_bound_by = best[level]

@@ -9,8 +9,10 @@ from optalloc.errors import InputError
 __all__ = ["ENGINES", "Engine", "get_engine"]
 
 Answer = Mapping[str, Any]
-Engine = Callable[[Callable[..., dict[str, Any]], Sequence[tuple[Any, ...]], float, Callable[[int, Answer], None]], bool]
-"""``engine(function, arguments, timeout, keep)``: calls ``keep(index, answer)`` as answers come in; False if interrupted."""
+Engine = Callable[
+    [Callable[..., dict[str, Any]], Sequence[tuple[Any, ...]], float, Callable[[int, Answer], None]], bool
+]
+"""``engine(function, arguments, timeout, keep)`` calls ``keep(index, answer)`` as answers come in; False: interrupted."""
 
 
 def get_engine(name: str, jobs: int) -> Engine:
@@ -43,7 +45,8 @@ def _local(jobs: int) -> Engine:
         context = multiprocessing.get_context("spawn")
         with ProcessPool(max_workers=jobs, context=context) as pool:
             futures = {
-                pool.schedule(function, args=list(args), timeout=timeout): index for index, args in enumerate(arguments)
+                pool.schedule(function, args=list(args), timeout=timeout): index
+                for index, args in enumerate(arguments)
             }
             finished = _collect(futures, keep)
             if not finished:
@@ -57,7 +60,9 @@ def _dask(jobs: int) -> Engine:
     try:
         from distributed import Client, LocalCluster
     except ModuleNotFoundError:
-        raise InputError("the dask engine needs distributed; install it with: pip install 'optalloc[dask]'") from None
+        raise InputError(
+            "the dask engine needs distributed; install it with: pip install 'optalloc[dask]'"
+        ) from None
 
     def run(
         function: Callable[..., dict[str, Any]],
@@ -94,6 +99,10 @@ def _answer(future: "Future[dict[str, Any]]") -> dict[str, Any]:
     except CancelledError:
         return {"status": "NO_SOLUTION", "termination": "USER"}
     except TimeoutError:
-        return {"status": "ERROR", "termination": "TIME_LIMIT", "message": "did not stop at its time limit and was ended"}
+        return {
+            "status": "ERROR",
+            "termination": "TIME_LIMIT",
+            "message": "did not stop at its time limit and was ended",
+        }
     except Exception as error:
         return {"status": "ERROR", "termination": "ERROR", "message": f"{type(error).__name__}: {error}"}

@@ -36,14 +36,15 @@ LOCAL, STAGED, STREAMED = 0, 1, 2
 ACCESS_NAMES: Final = ("local", "staged", "streamed")
 
 DEVICES, EXTRA, CHANNEL, SEATS = 0, 1, 2, 3
-"""Kinds of resources: devices of a node (R5), extra of a node (R5), channels of a link (R7), seats of a dataset (R9)."""
+"""Kinds of resources: devices and extra of a node (R5), channels of a link (R7), seats of a dataset (R9)."""
 
 REJECTED, ABSENT, FREE = -1, -2, -3
 """Stand in the place of a mode: rejected; does not exist in this solve; not decided yet (only in a Scope)."""
 ANY: Final = -1
 
 TERMS: Final = (
-    "makespan", "weighted_completion", "weighted_flow", "weighted_tardiness", "late", "rejected", "cost", "utility_loss",
+    "makespan", "weighted_completion", "weighted_flow", "weighted_tardiness", "late", "rejected", "cost",
+    "utility_loss",
 )  # fmt: skip
 """The objective terms, in the order in which they are shown."""
 
@@ -147,7 +148,7 @@ class Problem:
     Attributes that need a word
     ---------------------------
     release, due, deadline
-        (J,) ticks; due and deadline are NEVER where there is none. Rounded as DESIGN 3.4 says (up, down, down).
+        (J,) ticks; due and deadline are NEVER where there is none. Rounded up, down, down.
     rejectable
         (J,) may be left out of a plan: has a penalty, all successors rejectable too, and not in the state.
     available
@@ -174,8 +175,8 @@ class Problem:
     purchase_cost
         (B,) money, 0 where the state has bought it already.
     cap_*
-        Capacity profile of a resource: ``cap_amount[i]`` from tick ``cap_time[i]`` until the next entry; the first entry
-        is at 0 and the last holds for ever. Nothing is checked before tick 0.
+        Capacity profile of a resource: ``cap_amount[i]`` from tick ``cap_time[i]`` until the next entry; the first
+        entry is at 0 and the last holds for ever. Nothing is checked before tick 0.
     site_storage
         (S,) in the site's unit, NEVER if unlimited.  ``replica_size`` is in the unit of the replica's site.
     state_mode, state_start, state_transfers
@@ -372,7 +373,7 @@ class Problem:
 
     @cached_property
     def constant_replicas(self) -> Bools:
-        """(K,) transfers whose start may be fixed at max(availability, not_before): DESIGN 3.8.
+        """(K,) transfers whose start may be fixed at max(availability, not_before).
 
         True where no route has a channel limit and the site has no storage limit.
         """

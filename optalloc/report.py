@@ -117,11 +117,26 @@ def _metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
 
 def _instance_table(name: str, rows: list[Row]) -> "Table":
     proofs = sorted({f"{row.best_bound_by}" for row in rows if row.best_bound_by})
-    bound = next((scaled(row.best_bound, row.weight_scale) for row in rows if row.best_bound is not None), None)
-    title = name if bound is None else f"{name}: nothing below {bound} is possible (proven by {', '.join(proofs)})"
+    bound = next(
+        (scaled(row.best_bound, row.weight_scale) for row in rows if row.best_bound is not None), None
+    )
+    title = (
+        name
+        if bound is None
+        else f"{name}: nothing below {bound} is possible (proven by {', '.join(proofs)})"
+    )
     headings = [heading for heading, _ in _METRICS.values()]
     seeds = len({row.seed for row in rows}) > 1
-    columns = ["solver", *(["seed"] if seeds else []), "status", "objective", "own bound", "gap", "seconds", *headings]
+    columns = [
+        "solver",
+        *(["seed"] if seeds else []),
+        "status",
+        "objective",
+        "own bound",
+        "gap",
+        "seconds",
+        *headings,
+    ]
     return _table(title, columns, [_cells(row, headings, seeds) for row in rows])
 
 
@@ -140,7 +155,16 @@ def _cells(row: Row, headings: list[str], seeds: bool) -> list[str]:
 
 
 def _summary_table(summary: Mapping[str, Mapping[str, Any]]) -> "Table":
-    columns = ["solver", "runs", "solved", "at best bound", "errors", "mean gap", "largest gap", "seconds (shifted mean)"]
+    columns = [
+        "solver",
+        "runs",
+        "solved",
+        "at best bound",
+        "errors",
+        "mean gap",
+        "largest gap",
+        "seconds (shifted mean)",
+    ]
     rows = [
         [
             name,

@@ -67,14 +67,16 @@ def full_scope(problem: Problem) -> Scope:
 
 
 def horizon(scope: Scope) -> int:
-    """A tick by which some optimal plan has ended (DESIGN section 7).
+    """A tick by which some optimal plan has ended.
 
     Last fixed event + sum over tasks of (longest duration + largest incoming lag) + sum over replicas of the longest
     transfer.
     """
     problem = scope.problem
     fixed = scope.mode >= 0
-    ends = (scope.start + problem.duration[scope.mode.clip(0)])[fixed] if problem.num_modes else np.zeros(0, int)
+    ends = (
+        (scope.start + problem.duration[scope.mode.clip(0)])[fixed] if problem.num_modes else np.zeros(0, int)
+    )
     events = [scope.not_before, 0]
     events += [int(a.max()) for a in (problem.release, problem.available, problem.cap_time, ends) if len(a)]
     events += [int(problem.replica_available.max())] if problem.num_replicas else []
@@ -84,7 +86,9 @@ def horizon(scope: Scope) -> int:
         modes = problem.modes_of(task)
         longest = int(problem.duration[modes].max()) if len(modes) else 0
         total += longest + max((lag for _, lag in problem.predecessors(task)), default=0)
-    fixed_lags = (max((lag for _, lag in problem.predecessors(t)), default=0) for t in np.flatnonzero(fixed).tolist())
+    fixed_lags = (
+        max((lag for _, lag in problem.predecessors(t)), default=0) for t in np.flatnonzero(fixed).tolist()
+    )
     total += sum(fixed_lags)
     for replica in range(problem.num_replicas):
         total += max((int(problem.route_ticks[q]) for q in problem.routes_of(replica)), default=0)

@@ -1,5 +1,7 @@
 """All commands in one place; each lives in a file of its own."""
 
+from collections.abc import Callable
+
 import typer
 
 from optalloc.cli.compare import compare
@@ -24,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _name, _command in {
+_COMMANDS: dict[str, Callable[..., None]] = {
     "solve": solve,
     "verify": verify,
     "compare": compare,
@@ -34,7 +36,8 @@ for _name, _command in {
     "export": export,
     "plot": plot,
     "list": list_,
-}.items():
+}
+for _name, _command in _COMMANDS.items():
     app.command(_name)(_command)
 
 

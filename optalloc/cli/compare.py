@@ -13,15 +13,23 @@ __all__ = ["compare"]
 
 @checked
 def compare(
-    instances: Annotated[list[str], typer.Argument(metavar="INSTANCE...", help="Files or names of shipped instances.")],
-    solvers: Annotated[str, typer.Option(help="Names with commas between; also 'rules' and 'exact'.")] = "exact,rules",
+    instances: Annotated[
+        list[str], typer.Argument(metavar="INSTANCE...", help="Files or names of shipped instances.")
+    ],
+    solvers: Annotated[
+        str, typer.Option(help="Names with commas between; also 'rules' and 'exact'.")
+    ] = "exact,rules",
     time_limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 60.0,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 .. N-1.")] = 1,
-    max_gap: Annotated[float | None, typer.Option(help="Exit code 1 if a plan is further from the bound.")] = None,
+    max_gap: Annotated[
+        float | None, typer.Option(help="Exit code 1 if a plan is further from the bound.")
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of one run.")] = 2,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
     engine: Annotated[str, typer.Option(help="local or dask.")] = "local",
-    out: Annotated[Path | None, typer.Option(help="Folder for comparison.json, rows.csv and the plans.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for comparison.json, rows.csv and the plans.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> Exit:
     """Run every solver on every instance and seed; a crash of one run never loses the others."""

@@ -12,7 +12,9 @@ __all__ = ["compose"]
 
 @checked
 def compose(
-    data: Annotated[Path, typer.Option(help="Folder that holds the public data sources (see docs/instances.md).")],
+    data: Annotated[
+        Path, typer.Option(help="Folder that holds the public data sources (see docs/instances.md).")
+    ],
     size: Annotated[int, typer.Option(min=1, help="Number of tasks.")],
     seed: Annotated[int, typer.Option(help="Same seed and data, same file.")],
     out: Annotated[Path, typer.Option(help="File to write (.json or .json.gz).")],
@@ -28,5 +30,7 @@ def compose(
         fail("--data", f"{data}: is not a folder")
     instance = make(data, size, seed=seed, coupling=coupling)
     write_instance(instance, out)
-    say(f"wrote {out}: {len(instance.tasks)} tasks, {len(instance.nodes)} nodes, {len(instance.datasets)} datasets")
+    say(
+        f"wrote {out}: {len(instance.tasks)} tasks, {len(instance.nodes)} nodes, {len(instance.datasets)} datasets"
+    )
     return Exit.DONE

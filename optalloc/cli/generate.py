@@ -16,8 +16,12 @@ def generate(
     seed: Annotated[int, typer.Option(help="Same seed, same file.")],
     out: Annotated[Path, typer.Option(help="File to write (.json or .json.gz).")],
     tasks: Annotated[int | None, typer.Option(min=1, help="Number of tasks; default: the preset's.")] = None,
-    load: Annotated[float | None, typer.Option(help="Least device-time of all tasks / (capacity x release span).")] = None,
-    coupling: Annotated[float | None, typer.Option(help="Weight of moving data: multiplies sizes and egress.")] = None,
+    load: Annotated[
+        float | None, typer.Option(help="Least device-time of all tasks / (capacity x release span).")
+    ] = None,
+    coupling: Annotated[
+        float | None, typer.Option(help="Weight of moving data: multiplies sizes and egress.")
+    ] = None,
 ) -> Exit:
     """Write a synthetic instance."""
     from optalloc.generators import generate as make
@@ -29,5 +33,7 @@ def generate(
     chosen = {"tasks": tasks, "load": load, "coupling": coupling}
     instance = make(preset, seed=seed, **{k: v for k, v in chosen.items() if v is not None})  # type: ignore[arg-type]
     write_instance(instance, out)
-    say(f"wrote {out}: {len(instance.tasks)} tasks, {len(instance.nodes)} nodes, {len(instance.datasets)} datasets")
+    say(
+        f"wrote {out}: {len(instance.tasks)} tasks, {len(instance.nodes)} nodes, {len(instance.datasets)} datasets"
+    )
     return Exit.DONE

@@ -43,9 +43,14 @@ class Progress:
         """Show ``point``."""
         if self._status is None:
             return
-        known = point.objective is not None and point.bound is not None
-        gap = f"{(point.objective - point.bound) / max(abs(point.objective), 1):.2%}" if known else "-"  # type: ignore[operator]
         plan, bound = ("-" if v is None else f"{v:,}" for v in (point.objective, point.bound))
+        spent = f"{point.seconds:.1f} of {self.time_limit:g} s"
         self._status.update(
-            f"{self.title}  {point.seconds:.1f} of {self.time_limit:g} s  plan {plan}  bound {bound}  gap {gap}  ({point.source})"
+            f"{self.title}  {spent}  plan {plan}  bound {bound}  gap {_gap(point)}  ({point.source})"
         )
+
+
+def _gap(point: CurvePoint) -> str:
+    if point.objective is None or point.bound is None:
+        return "-"
+    return f"{(point.objective - point.bound) / max(abs(point.objective), 1):.2%}"

@@ -22,18 +22,24 @@ __all__ = ["solve"]
 
 @checked
 def solve(
-    instance: Annotated[str, typer.Argument(help="File, or name of a shipped instance (optalloc list instances).")],
+    instance: Annotated[
+        str, typer.Argument(help="File, or name of a shipped instance (optalloc list instances).")
+    ],
     solver: Annotated[str, typer.Option(help="Name (optalloc list solvers) or module:object.")] = "auto",
     objective: Annotated[
         str | None, typer.Option(help="makespan=1,cost=0.1 with ';' between levels; default: the instance's.")
     ] = None,
     limit: Annotated[list[str] | None, typer.Option(help="TERM=MAX; may be repeated.")] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds, compiling and model building included.")] = 60.0,
-    max_gap: Annotated[float | None, typer.Option(help="Stop at this gap; exit code 1 if it is passed.")] = None,
+    max_gap: Annotated[
+        float | None, typer.Option(help="Stop at this gap; exit code 1 if it is passed.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
     start: Annotated[Path | None, typer.Option(help="Schedule file to begin from.")] = None,
-    option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the solver; may be repeated.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE for the solver; may be repeated.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the plan here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> Exit:

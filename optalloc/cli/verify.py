@@ -15,7 +15,8 @@ def verify(
     instance: Annotated[str, typer.Argument(help="File, or name of a shipped instance.")],
     schedule: Annotated[Path, typer.Argument(help="Schedule file.")],
     max_gap: Annotated[
-        float | None, typer.Option(help="Exit code 1 if the gap to the stored bound of a shipped instance is larger.")
+        float | None,
+        typer.Option(help="Exit code 1 if the gap to the stored bound of a shipped instance is larger."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> Exit:
@@ -31,7 +32,9 @@ def verify(
     given = read(instance)
     evaluation = evaluate(compile_problem(given), read_schedule(schedule))
     bounds = instances.bounds_of(given.sha256)
-    found = reference_gap(evaluation.levels, {k: v for k, (v, _) in bounds.items()}) if evaluation.valid else None
+    found = (
+        reference_gap(evaluation.levels, {k: v for k, (v, _) in bounds.items()}) if evaluation.valid else None
+    )
     answer: dict[str, Any] = evaluation.to_dict() | {
         "bound": None if found is None else bounds[found[0]][0],
         "gap": None if found is None else found[1],

@@ -81,7 +81,9 @@ def _draw_closed(
         until = int(times[i + 1]) if i + 1 < len(times) else end
         if bottom + amount < top and until > times[i]:
             span = (int(times[i]) * hours, (until - int(times[i])) * hours)
-            ax.broken_barh([span], (bottom + amount, top - bottom - amount), facecolors=_CLOSED_COLOUR, zorder=0)
+            ax.broken_barh(
+                [span], (bottom + amount, top - bottom - amount), facecolors=_CLOSED_COLOUR, zorder=0
+            )
 
 
 def _draw_runs(ax: "Axes", problem: Problem, plan: Plan, node: int, bottom: int, hours: float) -> None:
@@ -102,9 +104,9 @@ def _draw_runs(ax: "Axes", problem: Problem, plan: Plan, node: int, bottom: int,
             ax.broken_barh(span, rows_span, facecolors=colour, edgecolors="white", linewidth=0.8)
         if rows:
             middle = bottom + (rows[0] + rows[-1] + 1) / 2
-            ax.text(
-                (start + end) / 2 * hours, middle, problem.task_ids[task], ha="center", va="center", fontsize=7, clip_on=True
-            )  # fmt: skip
+            name = problem.task_ids[task]
+            centre = {"ha": "center", "va": "center"}
+            ax.text((start + end) / 2 * hours, middle, name, **centre, fontsize=7, clip_on=True)
 
 
 def _stretches(rows: list[int]) -> list[tuple[int, int]]:
@@ -136,7 +138,9 @@ def _colour(problem: Problem, mode: int) -> str:
     return f"#{int(255 * red):02x}{int(255 * green):02x}{int(255 * blue):02x}"
 
 
-def _label(ax: "Axes", problem: Problem, bands: list[tuple[int, int, int]], height: int, transfers: int) -> None:
+def _label(
+    ax: "Axes", problem: Problem, bands: list[tuple[int, int, int]], height: int, transfers: int
+) -> None:
     ticks = [(bottom + top) / 2 for _, bottom, top in bands]
     labels = [f"{problem.node_ids[n]} ({top - bottom})" for n, bottom, top in bands]
     if transfers:

@@ -25,7 +25,7 @@ def assign_lanes(runs: Iterable[tuple[int, int, int]], devices: int) -> list[lis
     [[0], [1, 2], [0]]
     """
     runs = list(runs)
-    busy_until = [None] * devices
+    busy_until: list[int | None] = [None] * devices
     lanes: list[list[int]] = [[] for _ in runs]
     for index in sorted(range(len(runs)), key=lambda i: runs[i][:2]):
         start, end, amount = runs[index]

@@ -54,14 +54,15 @@ def _picture(problem: Problem, plan: Plan, kind: str) -> bytes:
         ax = draw_gantt(problem, plan)
         stream = io.BytesIO()
         metadata = {"Date": None} if kind == "svg" else None
-        ax.figure.savefig(stream, format=kind, dpi=150, metadata=metadata)  # type: ignore[union-attr]
-        plt.close(ax.figure)  # type: ignore[arg-type]
+        ax.figure.savefig(stream, format=kind, dpi=150, metadata=metadata)
+        plt.close(ax.figure)
     return stream.getvalue()
 
 
 def _page(problem: Problem, plan: Plan, svg: str) -> str:
     rows = "\n".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in _rows(problem, plan)
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in _rows(problem, plan)
     )
     head = "".join(f"<th>{name}</th>" for name in _HEAD)
     drawing = svg[svg.index("<svg") :]
@@ -78,8 +79,12 @@ def _rows(problem: Problem, plan: Plan) -> list[list[str]]:
             rows.append([task_id, "rejected", "", "", "", "", ""])
             continue
         start, ticks = int(plan.start[task]), int(problem.duration[mode])
-        devices = ", ".join(f"{n}× {problem.node_ids[r]}" for r, n in problem.uses(mode) if r < problem.num_nodes)
+        devices = ", ".join(
+            f"{n}× {problem.node_ids[r]}" for r, n in problem.uses(mode) if r < problem.num_nodes
+        )
         data = ", ".join(problem.dataset_ids[dataset] for dataset, _, _ in problem.inputs(mode))
         money, utility = f"{int(problem.money[mode]) * unit:.2f}", f"{int(problem.utility[mode]) / 1000:.3f}"
-        rows.append([task_id, f"{start * hours:.2f}", f"{(start + ticks) * hours:.2f}", devices, data, money, utility])
+        rows.append(
+            [task_id, f"{start * hours:.2f}", f"{(start + ticks) * hours:.2f}", devices, data, money, utility]
+        )
     return rows

@@ -1,0 +1,294 @@
+"""The command line: contracts that other programs rely on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from optalloc.cli.app import app
+
+TINY = {
+    "format": "optalloc-instance/1",
+    "name": "two jobs",
+    "sites": [{"id": "here", "tier": "cloud"}],
+    "links": [],
+    "datasets": [],
+    "device_types": [{"id": "gpu", "memory_gb": 16, "interconnect_gbps": 100}],
+    "nodes": [{"id": "pool", "site": "here", "device_type": "gpu", "devices": 1, "usd_per_device_hour": 6}],
+    "models": [],
+    "throughputs": [],
+    "tasks": [
+        {"id": name, "modes": [{"id": "m", "uses": [{"node": "pool", "devices": 1}], "duration_ticks": ticks, "usd": usd}]}
+        for name, ticks, usd in (("short", 2, 1), ("long", 5, 3))
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def run():
+    """Run a command in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.exit_code, result.stdout, result.stderr
+
+    return call
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """Two jobs on one device: short before long ends at 2 and 7, completion 9, cost $4."""
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(TINY))
+    return path
+
+
+@pytest.mark.parametrize("method", ["highs", "cpsat", "auto"])
+def test_solve_prints_one_json_object_with_the_proven_optimum(run, tiny, method):
+    """Completion 2 + 7, cost $1 + $3: 13 whatever the method; K is 100 since money has two decimals."""
+    code, out, _ = run("solve", tiny, "--solver", method, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert (answer["status"], answer["termination"]) == ("OPTIMAL", "PROVEN")
+    assert answer["objective"] == answer["bound"] == 13 * answer["weight_scale"]
+    assert answer["gap"] == 0
+    keys = "instance solver status termination objective bound gap levels terms metrics seconds"
+    assert {*keys.split(), "weight_scale", "seed", "versions", "schedule"} <= set(answer)
+
+
+def test_a_plan_written_by_solve_passes_verify(run, tiny, tmp_path):
+    """The round trip: solve --out, then verify."""
+    plan = tmp_path / "plan.json"
+    assert run("solve", tiny, "--solver", "wspt", "--out", plan)[0] == 0
+    code, out, _ = run("verify", tiny, plan, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["valid"] is True
+    assert answer["violations"] == []
+    assert {"objective", "terms", "bound", "gap", "bound_valid"} <= set(answer)
+
+
+def test_verify_lists_every_broken_rule_and_exits_with_one(run, tiny, tmp_path):
+    """Both runs at tick 0 on one device: R5, and nothing else."""
+    plan = tmp_path / "plan.json"
+    run("solve", tiny, "--solver", "wspt", "--out", plan)
+    document = json.loads(plan.read_text())
+    for entry in document["tasks"]:
+        for segment in entry["segments"]:
+            segment["start"], segment["end"] = 0, segment["end"] - segment["start"]
+    plan.write_text(json.dumps(document))
+    code, out, _ = run("verify", tiny, plan, "--json")
+    answer = json.loads(out)
+    assert code == 1
+    assert {violation["rule"] for violation in answer["violations"]} == {"R5"}
+    assert {"rule", "ids", "message"} == set(answer["violations"][0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["solve", "no-such-thing"], "no-such-thing"),
+        (["solve", "TINY", "--solver", "magic"], "magic"),
+        (["solve", "TINY", "--objective", "speed=1"], "speed"),
+        (["solve", "TINY", "--objective", "makespan"], "makespan"),
+        (["solve", "TINY", "--limit", "cost"], "--limit"),
+        (["solve", "TINY", "--limit", "cost=cheap"], "cheap"),
+        (["solve", "TINY", "--time-limit", "nan"], "--time-limit"),
+        (["solve", "TINY", "--time-limit", "-1"], "--time-limit"),
+        (["solve", "TINY", "--out", "/no/such/folder/plan.json"], "--out"),
+        (["solve", "TINY", "--option", "speed=11", "--solver", "highs"], "speed"),
+        (["solve", "TINY", "--start", "TINY"], "format"),
+        (["solve"], "instance"),
+        (["verify", "TINY", "no-plan.json"], "no-plan.json"),
+        (["compare", "TINY", "--solvers", "magic"], "magic"),
+        (["compare", "TINY", "--solvers", ","], "--solvers"),
+        (["compare", "TINY", "--solvers", "spt", "--engine", "cloud"], "cloud"),
+        (["generate", "nothing", "--seed", "1", "--out", "x.json"], "nothing"),
+        (["compose", "--data", "nowhere", "--size", "8", "--seed", "1", "--out", "x.json"], "nowhere"),
+        (["import", "nothing", "TINY", "--out", "x.json"], "nothing"),
+        (["export", "TINY", "--to", "xls", "--out", "x"], "xls"),
+        (["plot", "TINY", "TINY", "--out", "x.html"], "format"),
+        (["list", "everything"], "everything"),
+    ],
+)
+def test_wrong_usage_and_bad_input_exit_with_two_and_name_the_culprit(run, tiny, arguments, words):
+    """One clear message on standard error, never a traceback, nothing on standard output."""
+    code, out, err = run(*[tiny if argument == "TINY" else argument for argument in arguments])
+    assert code == 2
+    assert out == ""
+    assert words in err.replace("\n", " ")
+    assert "Traceback" not in err
+
+
+def test_all_faults_of_a_file_are_reported_at_once(run, tmp_path):
+    """Three faults in one file: three lines, each with the file and the path inside it."""
+    document = json.loads(json.dumps(TINY))
+    document["nodes"][0]["devices"] = -1
+    document["tasks"][0]["release_s"] = -5
+    document["tasks"][1]["modes"][0]["uses"][0]["node"] = "nowhere"
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(document))
+    code, _, err = run("solve", path)
+    assert code == 2
+    assert err.count(str(path)) >= 3 or len(err.strip().splitlines()) >= 3
+    for place in ("nodes[0].devices", "tasks[0].release_s"):
+        assert place in err
+
+
+def test_infeasible_exits_with_three_and_says_why(run, tmp_path):
+    """A deadline before the run can end."""
+    document = json.loads(json.dumps(TINY))
+    document["tasks"][1]["deadline_s"] = 240
+    path = tmp_path / "tight.json"
+    path.write_text(json.dumps(document))
+    code, out, _ = run("solve", path, "--json")
+    assert code == 3
+    assert json.loads(out)["status"] == "INFEASIBLE"
+    assert json.loads(out)["objective"] is None
+
+
+def test_a_rule_that_dead_ends_exits_with_four(run, tmp_path):
+    """First come is the long job, [0, 5); the short one must end by tick 2. An exact method sees that."""
+    document = json.loads(json.dumps(TINY))
+    document["tasks"].reverse()
+    document["tasks"][1]["deadline_s"] = 120
+    path = tmp_path / "blocked.json"
+    path.write_text(json.dumps(document))
+    code, out, _ = run("solve", path, "--solver", "fifo", "--json")
+    answer = json.loads(out)
+    assert (code, answer["status"], answer["schedule"]) == (4, "NO_SOLUTION", None)
+    assert run("solve", path, "--solver", "cpsat")[0] == 0
+
+
+def test_a_gap_beyond_the_limit_exits_with_one(run, tiny):
+    """A rule has no bound of its own, so no gap can be shown to hold."""
+    assert run("solve", tiny, "--solver", "wspt", "--max-gap", "0.1")[0] == 1
+    assert run("compare", tiny, "--solvers", "highs,wspt", "--max-gap", "0.1")[0] == 0
+
+
+def test_compare_measures_heuristics_against_the_proven_optimum(run, tiny, tmp_path):
+    """Rows in the order asked for; the rules' gaps are to the bound of the exact method; files are written."""
+    out_folder = tmp_path / "out"
+    code, out, _ = run(
+        "compare", tiny, "--solvers", "cpsat,fifo,spt", "--seeds", "2", "--json", "--out", out_folder
+    )
+    answer = json.loads(out)
+    assert code == 0
+    assert [(r["solver"], r["seed"]) for r in answer["rows"]] == [
+        (s, i) for s in ("cpsat", "fifo", "spt") for i in (0, 1)
+    ]
+    assert {"instance", "solver", "seed", "status", "objective", "bound", "gap", "seconds"} <= set(
+        answer["rows"][0]
+    )
+    assert all(row["gap"] is not None and row["gap"] >= 0 for row in answer["rows"])
+    assert answer["summary"]["spt"]["at_best_bound"] == 2
+    assert (out_folder / "rows.csv").read_text().count("\n") == 7
+    assert len(list((out_folder / "schedules").iterdir())) == 6
+
+
+def test_a_solver_that_crashes_does_not_lose_the_other_runs(run, tiny, tmp_path, monkeypatch):
+    """An own solver that kills its process becomes an ERROR row; exit code 5."""
+    (tmp_path / "crashing.py").write_text("import os\ndef die(problem, **settings):\n    os._exit(9)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    code, out, _ = run("compare", tiny, "--solvers", "crashing:die,spt", "--json")
+    statuses = [row["status"] for row in json.loads(out)["rows"]]
+    assert (code, statuses) == (5, ["ERROR", "FEASIBLE"])
+
+
+@pytest.mark.parametrize("what", ["solvers", "formats", "instances", "objectives"])
+def test_list_as_json_and_as_a_table(run, what):
+    """Every list has rows; the names of the contract are there."""
+    code, out, _ = run("list", what, "--json")
+    rows = json.loads(out)[what]
+    assert code == 0
+    assert len(rows) >= 2
+    assert run("list", what)[0] == 0
+
+
+def test_list_solvers_names_what_the_documentation_promises(run):
+    """Exact methods, auto, and fifteen dispatch rules."""
+    names = {row["name"] for row in json.loads(run("list", "solvers", "--json")[1])["solvers"]}
+    promised = (
+        "highs cpsat auto fifo spt wspt edd atc min-min max-min sufferage heft cheapest fastest random compute-centric "
+        "data-first joint-greedy"
+    )
+    assert set(promised.split()) <= names
+
+
+@pytest.mark.parametrize("target", ["mps", "lp", "cpsat"])
+def test_export_writes_a_model(run, tiny, tmp_path, target):
+    """Whatever the task ids are, the file is there and not empty."""
+    path = tmp_path / f"model.{target}"
+    assert run("export", tiny, "--to", target, "--out", path)[0] == 0
+    assert path.stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("ending", "begins"), [("html", b"<!DOCTYPE html>"), ("png", b"\x89PNG"), ("svg", b"<?xml")]
+)
+def test_plot_writes_pictures(run, tiny, tmp_path, ending, begins):
+    """A page, a bitmap, a drawing."""
+    plan, picture = tmp_path / "plan.json", tmp_path / f"plan.{ending}"
+    run("solve", tiny, "--solver", "spt", "--out", plan)
+    assert run("plot", tiny, plan, "--out", picture)[0] == 0
+    assert picture.read_bytes().startswith(begins)
+
+
+def test_generate_is_repeatable_and_its_file_can_be_solved(run, tmp_path):
+    """Same seed, same bytes."""
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    for path in (first, second):
+        assert run("generate", "geo", "--tasks", "4", "--seed", "3", "--out", path)[0] == 0
+    assert first.read_bytes() == second.read_bytes()
+    assert run("solve", first, "--solver", "spt", "--json")[0] == 0
+
+
+def test_help_and_version(run):
+    """Every command explains itself."""
+    assert run("--version")[1].startswith("optalloc ")
+    for command in ("solve", "verify", "compare", "generate", "compose", "import", "export", "plot", "list"):
+        code, out, _ = run(command, "--help")
+        assert code == 0
+        assert "Usage" in out
+
+
+def test_ctrl_c_writes_the_best_plan_and_exits_with_130(tmp_path):
+    """An interrupt in the middle of a long solve keeps the incumbent."""
+    hard, plan = tmp_path / "hard.json", tmp_path / "plan.json"
+    command = [sys.executable, "-m", "optalloc"]
+    subprocess.run(
+        [*command, "generate", "ladder", "--tasks", "30", "--seed", "1", "--out", str(hard)],
+        check=True,
+        capture_output=True,
+    )
+    arguments = [
+        *command,
+        "solve",
+        str(hard),
+        "--solver",
+        "cpsat",
+        "--time-limit",
+        "100",
+        "--out",
+        str(plan),
+        "--json",
+    ]
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ}, text=True
+    )
+    time.sleep(12)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    answer = json.loads(out)
+    assert process.returncode == 130, err
+    assert (answer["status"], answer["termination"]) == ("FEASIBLE", "USER")
+    assert json.loads(plan.read_text())["tasks"]
