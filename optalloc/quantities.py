@@ -124,6 +124,8 @@ def shown(value: object) -> str:
         return "a list"
     if value is None or isinstance(value, bool):
         return json.dumps(value)
+    if isinstance(value, int) and abs(value) > 10**30:
+        return "a number of many digits"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -195,10 +197,11 @@ class Whole:
             raise fault(f"must be a whole number without a decimal point, got {shown(value)}")
         whole = int(value)
         if whole < self.low:
-            raise fault(f"must be at least {self.low}, got {whole}")
+            raise fault(f"must be at least {self.low}, got {shown(value)}")
         if whole > self.high:
-            limit = "2^53" if self.high == LIMIT else str(self.high)
-            raise fault(f"must be at most {limit}, got {str(whole)[:40]}")
+            if self.high == LIMIT:
+                raise fault("must not exceed 2^53")
+            raise fault(f"must be at most {self.high}, got {shown(value)}")
         return whole
 
 

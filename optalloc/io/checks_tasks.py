@@ -110,13 +110,14 @@ def check_rejection(root: Entry) -> Iterator[Found]:
     """Where tasks may be rejected, some level charges for it: else an empty plan would be best."""
     objective = root.entry("objective")
     levels = list(objective.entries("levels"))
-    if any((level.number(term) or 0) > 0 for level in levels for term in CHARGING):
+    malformed = len(levels) < len(objective.values("levels"))
+    malformed |= not isinstance(root.content.get("objective", {}), dict)
+    if malformed or any(level.content.get(term, 0) != 0 for level in levels for term in CHARGING):
         return
     names = _rejectable(root)
     if names:
-        message = (
-            f"tasks may be rejected ({join(names)}) but no level charges for it: give {' or '.join(CHARGING)}"
-        )
+        terms = " or ".join(CHARGING)
+        message = f"tasks may be rejected ({join(names)}) but no level charges for it: give {terms}"
         yield (
             objective.at("levels") if levels else objective.steps,
             f"{message} a weight, or drop reject_penalty",

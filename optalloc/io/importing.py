@@ -16,7 +16,7 @@ from optalloc.quantities import LIMIT, Number, as_number
 __all__ = ["Option", "Source", "Tokens", "fitting_modes", "instance_of_modes", "single"]
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]*)?|-?\.[0-9]+", re.ASCII)
+_DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ class Tokens:
         """The next ``count`` words as whole numbers."""
         return [self.whole(what, low) for _ in range(count)]
 
-    def number(self, what: str) -> Number:
-        """The next word as an exact decimal of at least 0."""
+    def positive(self, what: str) -> Number:
+        """The next word as an exact decimal greater than 0."""
         line, text = self.word(what)
-        if not _DECIMAL.fullmatch(text) or text.startswith("-"):
-            self.source.fail(line, f"{what} must be a number of at least 0, got {text[:40]!r}")
+        if not _DECIMAL.fullmatch(text) or not text.strip("0."):
+            self.source.fail(line, f"{what} must be a decimal number greater than 0, got {text[:40]!r}")
         whole, _, decimals = text.partition(".")
         try:
             return as_number(Number((whole.lstrip("0") or "0") + (f".{decimals}" if decimals else "")))

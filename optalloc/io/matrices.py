@@ -46,13 +46,13 @@ def import_etc(paths: Sequence[str | Path]) -> Instance:
     tokens = Tokens(source)
     count, machines = tokens.whole("the number of tasks", 1), tokens.whole("the number of machines", 1)
     tokens.rest_of_line()
-    times = [[tokens.number("a time") for _ in range(machines)] for _ in range(count)]
+    times = [[tokens.positive("a time") for _ in range(machines)] for _ in range(count)]
     tokens.end()
     decimals = max(len(time.text.partition(".")[2]) for row in times for time in row)
     capacities = {f"machine{index}": 1 for index in range(1, machines + 1)}
     tasks = []
     for index, row in enumerate(times, 1):
-        ticks = [max(1, int(Fraction(time) * 10**decimals)) for time in row]
+        ticks = [int(Fraction(time) * 10**decimals) for time in row]
         options = [Option({machine: 1}, time) for machine, time in zip(capacities, ticks, strict=True)]
         tasks.append(Task(id=f"job{index}", modes=fitting_modes(options, capacities)[0]))
     tick = Number(f"1e-{decimals}") if decimals else Number("1")
