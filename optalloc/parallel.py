@@ -12,7 +12,7 @@ Answer = Mapping[str, Any]
 Engine = Callable[
     [Callable[..., dict[str, Any]], Sequence[tuple[Any, ...]], float, Callable[[int, Answer], None]], bool
 ]
-"""``engine(function, arguments, timeout, keep)`` calls ``keep(index, answer)`` as answers come in; False: interrupted."""
+"""``engine(function, arguments, timeout, keep)`` calls ``keep(index, answer)`` as answers come; False: interrupted."""
 
 
 def get_engine(name: str, jobs: int) -> Engine:

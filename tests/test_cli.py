@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from optalloc.cli.app import app
 
+POOL = [{"node": "pool", "devices": 1}]
 TINY = {
     "format": "optalloc-instance/1",
     "name": "two jobs",
@@ -24,7 +25,7 @@ TINY = {
     "models": [],
     "throughputs": [],
     "tasks": [
-        {"id": name, "modes": [{"id": "m", "uses": [{"node": "pool", "devices": 1}], "duration_ticks": ticks, "usd": usd}]}
+        {"id": name, "modes": [{"id": "m", "uses": POOL, "duration_ticks": ticks, "usd": usd}]}
         for name, ticks, usd in (("short", 2, 1), ("long", 5, 3))
     ],
 }  # fmt: skip

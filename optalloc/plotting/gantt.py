@@ -105,8 +105,8 @@ def _draw_runs(ax: "Axes", problem: Problem, plan: Plan, node: int, bottom: int,
         if rows:
             middle = bottom + (rows[0] + rows[-1] + 1) / 2
             name = problem.task_ids[task]
-            centre = {"ha": "center", "va": "center"}
-            ax.text((start + end) / 2 * hours, middle, name, **centre, fontsize=7, clip_on=True)
+            text = ax.text((start + end) / 2 * hours, middle, name, fontsize=7, clip_on=True)
+            text.set(ha="center", va="center")
 
 
 def _stretches(rows: list[int]) -> list[tuple[int, int]]:

@@ -51,11 +51,12 @@ def _picture(problem: Problem, plan: Plan, kind: str) -> bytes:
     with matplotlib.rc_context({"backend": "agg", "svg.hashsalt": "optalloc", "svg.fonttype": "none"}):
         import matplotlib.pyplot as plt
 
-        ax = draw_gantt(problem, plan)
+        draw_gantt(problem, plan)
+        figure = plt.gcf()
         stream = io.BytesIO()
         metadata = {"Date": None} if kind == "svg" else None
-        ax.figure.savefig(stream, format=kind, dpi=150, metadata=metadata)
-        plt.close(ax.figure)
+        figure.savefig(stream, format=kind, dpi=150, metadata=metadata)
+        plt.close(figure)
     return stream.getvalue()
 
 
