@@ -21,16 +21,15 @@ _COUNT: Final = r"^[\s-]*{}\s*:\s*([0-9]+)"
 
 @dataclass(frozen=True)
 class _Job:
-    """A job of the file: successors and options (ticks, amount of each resource)."""
+    """A job of the file: successors and options (duration, amount of each resource)."""
 
-    line: int
     successors: list[int]
-    options: list[list[int]]
+    options: list[Row]
 
     @property
     def is_dummy(self) -> bool:
         """Takes no time and nothing else: source and sink."""
-        return all(not any(option) for option in self.options)
+        return all(not any(option) for _, option in self.options)
 
 
 def import_psplib(paths: Sequence[str | Path]) -> Instance:
@@ -53,7 +52,7 @@ def import_psplib(paths: Sequence[str | Path]) -> Instance:
                 before[successor].append(number)
     tasks, dropped = [], 0
     for number, job in real.items():
-        options = [_option(source, job, row, names) for row in job.options]
+        options = [_option(source, row, names) for row in job.options]
         modes, left_out = fitting_modes(options, capacities)
         dropped += left_out
         after = tuple(After(id=str(other)) for other in before[number])
@@ -61,13 +60,13 @@ def import_psplib(paths: Sequence[str | Path]) -> Instance:
     return instance_of_modes(source, capacities, tasks, {"makespan": 1}, meta={"dropped_modes": dropped})
 
 
-def _option(source: Source, job: _Job, row: list[int], names: list[str]) -> Option:
-    ticks, amounts = row[0], row[1:]
+def _option(source: Source, row: Row, names: list[str]) -> Option:
+    line, (ticks, *amounts) = row
     uses = {name: amount for name, amount in zip(names, amounts, strict=True) if amount}
     if ticks == 0:
-        source.fail(job.line, "a job other than source and sink lasts 0, which has no counterpart here")
+        source.fail(line, "a job other than source and sink lasts 0, which has no counterpart here")
     if not uses:
-        source.fail(job.line, "a mode that needs no resource has no counterpart here")
+        source.fail(line, "a mode that needs no resource has no counterpart here")
     return Option(uses, ticks)
 
 
@@ -136,16 +135,16 @@ def _jobs(source: Source, resources: int) -> dict[int, _Job]:
         given = options.get(number, [])
         if modes != [len(given)]:
             source.fail(line, f"job {number} has {len(given)} modes in REQUESTS/DURATIONS")
-        jobs[number] = _Job(line, successors, given)
+        jobs[number] = _Job(successors, given)
     if len(jobs) != count:
         message = f"{len(jobs)} jobs stand in PRECEDENCE RELATIONS, but the head says {count}"
         raise InputError(Fault("", message, source.path))
     return jobs
 
 
-def _options(source: Source, resources: int) -> dict[int, list[list[int]]]:
+def _options(source: Source, resources: int) -> dict[int, list[Row]]:
     """Job number -> its modes as (duration, amounts); the rows of further modes leave out the job number."""
-    options: dict[int, list[list[int]]] = {}
+    options: dict[int, list[Row]] = {}
     number = 0
     for line, row in _rows(source, "REQUESTS/DURATIONS"):
         if len(row) == resources + 3:
@@ -155,5 +154,5 @@ def _options(source: Source, resources: int) -> dict[int, list[list[int]]]:
         modes = options.setdefault(number, [])
         if row[0] != len(modes) + 1:
             source.fail(line, f"expected mode {len(modes) + 1} of job {number}, got {row[0]}")
-        modes.append(row[1:])
+        modes.append((line, row[1:]))
     return options
