@@ -29,10 +29,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out the long tests unless -m asks for them."""
     if "long" in (config.getoption("-m") or ""):
         return
-    skip = pytest.mark.skip(reason="long: choose with -m long")
-    for item in items:
-        if "long" in item.keywords:
-            item.add_marker(skip)
+    config.hook.pytest_deselected(items=[item for item in items if "long" in item.keywords])
+    items[:] = [item for item in items if "long" not in item.keywords]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
