@@ -41,6 +41,7 @@ MUTATIONS = {
     "R1 placed after a rejected task": ("R1", {"t6": None}, {}, ("t7", "t6")),
     "R1 left out": ("R1", {"t4": ABSENT}, {}, ("t4",)),
     "R1 rejected but must run": ("R1", {"t4": None}, {}, ("t4",)),
+    "R3 before tick 0": ("R3", {"t6": -1}, {}, ("t6",)),
     # e arrives at 3, so only the release at 4 forbids a start at 3.
     "R3 before the release": ("R3", {"t1": 3}, {}, ("t1",)),
     # Node n has devices until 30, so only the deadline at 20 forbids an end at 21.
@@ -55,6 +56,7 @@ MUTATIONS = {
     # d arrives at 1.
     "R6 before the replica has come": ("R6", {"t0": 0}, {}, ("t0", "d", "b")),
     "R6 the replica never comes": ("R6", {}, {"d": None}, ("t0", "d", "b")),
+    "R6 transfer before tick 0": ("R6", {}, {"d": -1}, ("d", "b")),
     # g is available from tick 8.
     "R6 transfer before the data exist": ("R6", {}, {"g": 7}, ("g", "b")),
     # f is available from tick 2, read at its home.

@@ -298,6 +298,9 @@ def test_an_exception_in_on_event_is_raised_after_a_clean_stop(world):
     with pytest.raises(ValueError, match="my bug"):
         solve(world, solver_, on_event=on_event)
     assert stopped == [True]
+    for settings in ({"start": plan_of(world)}, {"fixed": plan_of(world)}):
+        with pytest.raises(ValueError, match="my bug"):
+            solve(world, nothing, on_event=on_event, **settings)
 
 
 def test_the_curve_has_plans_and_bounds(world):

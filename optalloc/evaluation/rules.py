@@ -254,6 +254,8 @@ def _changed(view: View) -> Iterator[Violation]:
 
 def _too_early(view: View) -> Iterator[Violation]:
     first, fixed = view.scope.not_before, set(view.scope.transfers)
+    if first == 0:  # R3 and R6 forbid earlier starts
+        return
     for at in np.flatnonzero(view.scope.free[view.task] & (view.start < first)).tolist():
         id = view.task_id(at)
         message = f"task {id!r} starts at {view.start[at]}; nothing may start before {first}"
