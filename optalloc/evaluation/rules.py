@@ -131,7 +131,8 @@ def _overloaded(view: View, rule: str, id: str, over: Overload) -> Violation:
 def data_there(view: View) -> Iterator[Violation]:
     """R6: accesses and transfers start when the data are available; staged data arrive before the start."""
     available = view.problem.available[view.mode]
-    for at in np.flatnonzero(~view.exempt & (view.start < available)).tolist():
+    reads = view.problem.input_ptr[view.mode + 1] > view.problem.input_ptr[view.mode]
+    for at in np.flatnonzero(reads & ~view.exempt & (view.start < available)).tolist():
         id = view.task_id(at)
         message = f"task {id!r} starts at {view.start[at]}, before its data are available at {available[at]}"
         yield Violation("R6", (id,), message)
