@@ -10,9 +10,11 @@ independent tasks onto heterogeneous computing systems. Journal of Parallel and 
 107-131. https://doi.org/10.1006/jpdc.1999.1581
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
-from optalloc.problem import NEVER
+from optalloc.problem import NEVER, Ints
 from optalloc.solvers.rules.desk import Desk
 from optalloc.solvers.rules.offers import Offers, place_best_offers
 
@@ -21,12 +23,12 @@ __all__ = ["max_min", "min_min", "sufferage"]
 
 def min_min(desk: Desk) -> None:
     """Min-min: the ready task whose earliest end is least, where it ends first."""
-    place_best_offers(desk, lambda offers: int(np.argmin(np.where(offers.ready, offers.end, NEVER + 1))))
+    place_best_offers(desk, Offers.first_to_end)
 
 
 def max_min(desk: Desk) -> None:
     """Max-min: the ready task whose earliest end is largest, where it ends first."""
-    place_best_offers(desk, lambda offers: int(np.argmax(_with_placement(offers, offers.end))))
+    place_best_offers(desk, lambda offers: _largest(offers, lambda: offers.end))
 
 
 def sufferage(desk: Desk) -> None:
@@ -35,10 +37,11 @@ def sufferage(desk: Desk) -> None:
     A task with a placement on one node only goes before all others.
     """
     place_best_offers(
-        desk, lambda offers: int(np.argmax(_with_placement(offers, offers.second - offers.end))), True
+        desk, lambda offers: _largest(offers, lambda: offers.second - offers.end), with_second=True
     )
 
 
-def _with_placement(offers: Offers, value: np.ndarray) -> np.ndarray:
-    """``value`` of ready tasks, -1 for those without a placement (they come last), -2 for all others."""
-    return np.where(offers.ready, np.where(offers.end < NEVER, value, -1), -2)
+def _largest(offers: Offers, value: Callable[[], Ints]) -> int:
+    """The ready task with the largest value, all offers up to date; tasks without a placement come last."""
+    offers.check_all()
+    return int(np.argmax(np.where(offers.ready, np.where(offers.end < NEVER, value(), -1), -2)))

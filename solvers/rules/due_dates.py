@@ -51,17 +51,17 @@ def atc_index(desk: Desk, tasks: np.ndarray, now: int, mean: float) -> np.ndarra
 
 
 def atc(desk: Desk) -> None:
-    """Apparent tardiness cost: at the first tick t at which a waiting task could start, the largest index.
+    """Apparent tardiness cost: largest index I_j(t) first, each task where it ends first.
 
-    Only tasks that are released by t and whose predecessors have ended by t (lags included) are compared;
-    tasks without a due date have index 0 and go by w_j / p_j among themselves. Each task goes where it ends
-    first.
+    The tick t of a decision is the start of the placement that ends first of all. Only tasks that wait by t
+    (released, predecessors ended, lags included) are compared; tasks without a due date have index 0 and go
+    by w_j / p_j among themselves.
     """
     ratio = smith_ratio(desk)
 
     def pick(offers: Offers) -> int:
         waiting = np.flatnonzero(offers.ready)
-        now = int(offers.start[waiting].min())
+        now = offers.start.item(offers.first_to_end())
         if now >= NEVER:
             return int(waiting[0])
         come = waiting[offers.since[waiting] <= now]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from optalloc.placement import Placement
-from optalloc.problem import NEVER, REJECTED
+from optalloc.problem import NEVER, REJECTED, Ints
 from optalloc.solvers.rules.criteria import Completion, best_placement
 from optalloc.solvers.rules.desk import Desk
 from optalloc.solvers.rules.listing import Ready
@@ -18,8 +18,9 @@ Claims = set[tuple[str, int]]
 class Offers:
     """The placement of each ready task that ends first.
 
-    What is reserved never gets less, so an offer stays the best as long as it fits; only offers that hold
-    something of what a commitment has taken are looked at again. Two things can make a new placement better
+    What is reserved never gets less, so an offer that still fits is still the best, and the end of one that
+    does not is a lower bound of the new end. So after a commitment the offers that hold something of what it
+    took are only marked, and looked at again when they matter. Two things can make a new placement better
     than an old offer, and then all are worked out anew: a replica that has come to a site with finite
     storage, and, under plan limits, a charge that is now paid.
 
@@ -44,6 +45,7 @@ class Offers:
         self.with_second = with_second
         self.start, self.end, self.second = (np.full(size, NEVER, dtype=np.int64) for _ in range(3))
         self.ready = np.zeros(size, dtype=bool)
+        self._marked = np.zeros(size, dtype=bool)
         self.since = np.maximum(desk.problem.release, desk.scope.not_before)
         self._offers: dict[int, list[Placement]] = {}
         self._holders: dict[tuple[str, int], set[int]] = {}
@@ -56,6 +58,7 @@ class Offers:
             other = best_placement(self.desk, task, Completion(), self._elsewhere(task, best.mode))
             found += [other] if other is not None else []
         self.ready[task] = True
+        self._marked[task] = False
         self.since[task] = max(self.since.item(task), self.desk.table.ready(task))
         self.start[task], self.end[task] = (found[0].start, found[0].end) if found else (NEVER, NEVER)
         self.second[task] = found[1].end if len(found) > 1 else NEVER
@@ -64,7 +67,7 @@ class Offers:
             for claim in self._claims(placement):
                 self._holders.setdefault(claim, set()).add(task)
 
-    def _elsewhere(self, task: int, mode: int) -> np.ndarray:
+    def _elsewhere(self, task: int, mode: int) -> Ints:
         """Modes whose first resource is another one."""
         problem, modes = self.desk.problem, self.desk.modes(task)
         if problem.use_ptr[mode] == problem.use_ptr[mode + 1]:
@@ -96,21 +99,47 @@ class Offers:
         return claims
 
     def after(self, placement: Placement) -> None:
-        """Bring the offers up to date after a commitment."""
-        for task in sorted(self._stale(placement)):
-            self.drop(task)
-            self.add(task)
+        """Note what a commitment has changed."""
+        if self._may_improve(placement):
+            for task in list(self._offers):
+                self._renew(task)
+        elif self.desk.problem.limits:
+            self._marked[list(self._offers)] = True
+        else:
+            for claim in self._claims(placement):
+                self._marked[list(self._holders.get(claim, ()))] = True
 
-    def _stale(self, placement: Placement) -> set[int]:
-        table, limited = self.desk.table, bool(self.desk.problem.limits)
-        if placement.transfers and (limited or any(t.site in table.storage for t in placement.transfers)):
-            return set(self._offers)
-        if limited:
-            if table.facts(placement.mode).buys:
-                return set(self._offers)
-            return {task for task, found in self._offers.items() if not all(map(self._stands, found))}
-        held = (self._holders.get(claim, ()) for claim in self._claims(placement))
-        return {task for task in set().union(*held) if not all(map(self._stands, self._offers[task]))}
+    def _may_improve(self, placement: Placement) -> bool:
+        """Whether other tasks may get a better placement than before."""
+        table, transfers = self.desk.table, placement.transfers
+        if self.desk.problem.limits and (transfers or table.facts(placement.mode).buys):
+            return True
+        return any(transfer.site in table.storage for transfer in transfers)
+
+    def _renew(self, task: int) -> None:
+        self.drop(task)
+        self.add(task)
+
+    def check(self, task: int) -> bool:
+        """Bring a marked offer up to date; True if it is as it was."""
+        if self._marked[task]:
+            self._marked[task] = False
+            if not all(map(self._stands, self._offers[task])):
+                self._renew(task)
+                return False
+        return True
+
+    def check_all(self) -> None:
+        """Bring all offers up to date."""
+        for task in np.flatnonzero(self._marked & self.ready).tolist():
+            self.check(task)
+
+    def first_to_end(self) -> int:
+        """The ready task whose offer, up to date, ends first; the first in the instance among equals."""
+        while True:
+            task = int(np.argmin(np.where(self.ready, self.end, NEVER + 1)))
+            if self.check(task):
+                return task
 
     def _stands(self, placement: Placement) -> bool:
         return self.desk.table.fits(placement) and self.desk.allows(placement)
@@ -133,6 +162,7 @@ def place_best_offers(desk: Desk, pick: Pick, with_second: bool = False) -> None
         offers.add(task)
     while offers.ready.any():
         task = pick(offers)
+        offers.check(task)
         placement = offers.best(task)
         offers.drop(task)
         desk.settle(task, placement)
