@@ -509,6 +509,15 @@ def test_solvers_by_entry_point(world, monkeypatch):
     assert solve(world, "theirs").status is Status.NO_SOLUTION
 
 
+def test_every_built_in_solver_can_be_had():
+    """Each line of the table leads to a solver of that name."""
+    for name in registry._BUILT_IN:
+        entry = get_solver(name)
+        assert entry.name == name
+        assert entry.summary
+        assert entry.exact == (registry._BUILT_IN[name].kind != "rules")
+
+
 def test_unknown_solvers_and_options_list_the_known_ones(world, joined):
     """All unknown options at once, with a hint."""
     with pytest.raises(InputError, match="known: auto, highs, cpsat"):
