@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import jsonschema
 import pytest
 from support.documents import Change, Document, drop, faults_of, full, put
 
+from optalloc.instance import read_text
 from optalloc.io.checks import semantic_faults
 from optalloc.io.faults import json_path
 from optalloc.io.schema import SCHEMA_PATH, instance_schema, schema_text
@@ -80,3 +82,21 @@ def test_schema_accepts_the_small_cases(shared: Path) -> None:
     for path in sorted((shared / "bench" / "small_cases").glob("*.json")):
         if not path.name.endswith(".expected.json"):
             validator.validate(json.loads(path.read_text()))
+
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "instance.md"
+
+
+def test_the_page_of_the_format_names_every_key() -> None:
+    """Each key of the schema stands in docs/instance.md."""
+    page = PAGE.read_text(encoding="utf-8")
+    schema = instance_schema()
+    keys = {key for part in (schema, *schema["$defs"].values()) for key in part["properties"]}
+    assert [key for key in sorted(keys) if not re.search(rf"[`\"]{key}[`\"]", page)] == []
+
+
+def test_the_example_of_the_page_is_an_instance() -> None:
+    """The JSON in docs/instance.md reads, and is valid by the schema."""
+    (text,) = re.findall(r"^```json\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert read_text(text).name == "first-steps"
+    jsonschema.Draft202012Validator(instance_schema()).validate(json.loads(text))
