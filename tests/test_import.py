@@ -25,6 +25,7 @@ PLACES = {
     "staging": "placement",
     "objective_spec": "instance",
     "parallel": "comparison",
+    "certificate": "comparison",
     "generators": "instance",
     "composition": "instance",
     "generate": "instance",
