@@ -57,7 +57,7 @@ def compile(instance: Instance) -> Problem:
     Raises
     ------
     InputError
-        A number passes 2^53, the weight scale K is too large, or the state names something that is not a mode.
+        A number passes 2^53, the weight scale K is too large, or the state names what is not a mode.
     """
     parts = _parts(instance)
     made = [parts.maker.modes(index, task) for index, task in enumerate(instance.tasks)]
@@ -129,8 +129,8 @@ def _assemble(parts: _Parts, table: ModeTable) -> Problem:
     )
 
 
-def _ids(instance: Instance) -> dict[str, tuple[str, ...]]:
-    kinds = {
+def _ids(instance: Instance) -> dict[str, Any]:
+    kinds: dict[str, tuple[Any, ...]] = {
         "task_ids": instance.tasks,
         "node_ids": instance.nodes,
         "site_ids": instance.sites,

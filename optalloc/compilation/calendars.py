@@ -34,7 +34,7 @@ def calendar_steps(windows: Sequence[Window] | None, devices: int, tick: Fractio
 
 
 def _pieces(windows: Iterable[tuple[Fraction, Fraction, int]]) -> list[tuple[Fraction, Fraction | None, int]]:
-    """The whole of [0, infinity) as pieces of constant capacity, gaps included; windows that touch leave no gap."""
+    """[0, infinity) in pieces of constant capacity, gaps included; windows that touch leave no gap."""
     pieces: list[tuple[Fraction, Fraction | None, int]] = []
     until = Fraction(0)
     for begin, end, amount in windows:

@@ -134,7 +134,7 @@ class ChoiceTable:
         return len(self.money)
 
     def span(self, datasets: tuple[int, ...], site: int) -> tuple[int, int]:
-        """(first row, number of rows) of all ways to read ``datasets``, in the order of inputs, at ``site``."""
+        """(first row, number of rows) of all ways to read ``datasets`` (by input) at ``site``."""
         key = (datasets, site)
         if key not in self._spans:
             first = len(self)
@@ -144,7 +144,7 @@ class ChoiceTable:
         return self._spans[key]
 
     def accesses(self, dataset: int, site: int) -> list[Access]:
-        """Ways to read one dataset at a site: local at a home, else staged and then streamed over each route."""
+        """Ways to read one dataset at a site: local at a home, else staged, then streamed over each route."""
         key = (dataset, site)
         if key not in self._accesses:
             is_home = site in self.book.homes[dataset]
@@ -177,7 +177,7 @@ class ChoiceTable:
         self.buys.append(sorted(dataset for dataset in datasets if self._once[dataset]))
 
     def _uses(self, accesses: tuple[Access, ...]) -> dict[int, int]:
-        """Resource -> amount: a channel of every limited link of every stream, and a seat of every limited dataset."""
+        """Resource -> amount: a channel of each limited link of each stream, a seat of each limited dataset."""
         amounts: dict[int, int] = {}
         for access in accesses:
             for resource in access.channels:

@@ -1,4 +1,4 @@
-"""Modes that can never be worth choosing, because another mode of the same task is at least as good in everything."""
+"""Modes never worth choosing: another mode of the same task is at least as good in everything."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ _CHUNK: Final = 200_000
 
 
 class Signatures:
-    """What a mode holds beside devices of one node, as multisets of tokens, each different multiset numbered once.
+    """What modes hold beside the devices of one node: multisets of tokens, equal ones with the same number.
 
-    Signature 0 is the empty one.
+    Number 0 is the empty multiset.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Signatures:
         """Whether each ``small[i]`` is contained in ``large[i]``."""
         pairs, inverse = np.unique(small * len(self._amounts) + large, return_inverse=True)
         known = [self._is_subset(*divmod(pair, len(self._amounts))) for pair in pairs.tolist()]
-        return np.array(known, dtype=bool)[inverse.reshape(-1)]
+        return np.asarray(np.array(known, dtype=bool)[inverse.reshape(-1)])
 
     def _is_subset(self, small: int, large: int) -> bool:
         other = self._amounts[large]
@@ -103,8 +103,8 @@ def active_modes(
     uses
         (mode, node, devices) of every node that a mode uses, by mode.
     signature
-        (M,) what the mode holds beside: replicas, purchases, seats, channels, and for modes on several nodes all their
-        devices.
+        (M,) what the mode holds beside: replicas, purchases, seats, channels, and for modes on several
+        nodes all their devices.
     """
     active = np.ones(len(task), dtype=bool)
     mode, node, amount = uses
@@ -130,7 +130,7 @@ def _chunks(task: Ints) -> Iterator[slice]:
 
 
 def _groups(task: Ints, node: Ints) -> Ints:
-    return (task - task[0]) * (int(node.max()) + 1) + node
+    return np.asarray((task - task[0]) * (int(node.max()) + 1) + node)
 
 
 def _sorted(rows: Rows, size: Ints) -> Rows:
@@ -170,27 +170,24 @@ def _dominated(rows: Rows, signatures: Signatures) -> Ints:
 
 
 def _shift(starts: Ints, sizes: Ints, kept: Bools) -> tuple[Ints, Ints]:
-    """How far the rows of each kept group move up when the other groups leave; and the sizes of the kept groups."""
+    """How far the rows of each kept group move up when the other groups leave, and its size."""
     gone = np.cumsum(np.where(kept, 0, sizes))
     return gone[kept], sizes[kept]
 
 
 def _worse(rows: Rows, leader: Ints, signatures: Signatures) -> Bools:
-    """Rows after their leader that the leader dominates."""
-    position = np.arange(len(rows))
-    worse = np.asarray(position > leader)
-    for column, sign in (
-        (rows.duration, 1),
-        (rows.money, 1),
-        (rows.utility, -1),
-        (rows.available, 1),
-        (rows.amount, 1),
-    ):
-        worse &= sign * column[leader] <= sign * column
-    worse &= (rows.mask[leader] & ~rows.mask) == 0
-    unsure = np.flatnonzero(
-        worse & (rows.signature[leader] != 0) & (rows.signature[leader] != rows.signature)
-    )
+    """Rows after their leader that the leader dominates; they are no shorter, by the order of the rows."""
+    later = np.flatnonzero((np.arange(len(rows)) > leader) & (rows.money[leader] <= rows.money))
+    best = leader[later]
+    for column, sign in ((rows.utility, -1), (rows.available, 1), (rows.amount, 1)):
+        fits = sign * column[best] <= sign * column[later]
+        later, best = later[fits], best[fits]
+    fits = (rows.mask[best] & ~rows.mask[later]) == 0
+    later, best = later[fits], best[fits]
+    unsure = np.flatnonzero((rows.signature[best] != 0) & (rows.signature[best] != rows.signature[later]))
+    fits = np.ones(len(later), dtype=bool)
     if len(unsure):
-        worse[unsure] = signatures.subset(rows.signature[leader[unsure]], rows.signature[unsure])
+        fits[unsure] = signatures.subset(rows.signature[best[unsure]], rows.signature[later[unsure]])
+    worse = np.zeros(len(rows), dtype=bool)
+    worse[later[fits]] = True
     return worse

@@ -3,22 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from optalloc.compilation.candidates import Candidates
 from optalloc.compilation.choices import ChoiceTable, gather
-from optalloc.compilation.options import Class, Options, OptionTable
+from optalloc.compilation.exact import Column, ceil_column, exact_for, half_up_column, integers, largest
+from optalloc.compilation.options import Classes, Options, OptionTable
 from optalloc.compilation.rates import Rates
-from optalloc.compilation.units import Units, bounded, ceil_div, half_up_div, permille_up
+from optalloc.compilation.units import Units, bounded, common_multiplier, permille_up
 from optalloc.instance import Instance, Mode, Task
 from optalloc.problem import Ints
 
-__all__ = ["ModeMaker", "TaskModes", "device_money"]
+__all__ = ["COLUMNS", "ModeMaker", "TaskModes", "device_money"]
 
-_SAFE: Final = 2**62
-"""Products below this fit an int64."""
+
+COLUMNS: Final = ("node", "count", "choice", "duration", "money", "utility", "explicit")
+"""The arrays of TaskModes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +61,9 @@ class TaskModes:
         if budget is None or not len(self) or self.money.max() <= budget:
             return self
         kept = np.flatnonzero(self.money <= budget)
-        columns = (self.node, self.count, self.choice, self.duration, self.money, self.utility, self.explicit)
+        columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in COLUMNS}
         several = {row: self.several[old] for row, old in enumerate(kept.tolist()) if old in self.several}
-        return TaskModes(*(column[kept] for column in columns), several, len(self) - len(kept))
+        return TaskModes(**columns, several=several, over_budget=len(self) - len(kept))
 
 
 def expand(first: Ints, count: Ints) -> tuple[Ints, Ints]:
@@ -72,19 +74,14 @@ def expand(first: Ints, count: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(total) + np.repeat(first - (ends - count), count)
 
 
-def device_money(numerator: Ints, denominator: Ints, count: Ints, duration: Ints) -> Ints:
-    """Device time in money units, half up: price per device and tick is numerator/denominator, exact."""
-    if not len(duration):
-        return np.zeros(0, dtype=np.int64)
-    largest = 2 * int(numerator.max()) * int(count.max()) * int(duration.max()) + int(denominator.max())
-    if largest < _SAFE and 2 * int(denominator.max()) < _SAFE:
-        exact = numerator.astype(np.int64) * count * duration
-        below = denominator.astype(np.int64)
-        return np.asarray((2 * exact + below) // (2 * below), dtype=np.int64)
-    rows = zip(numerator.tolist(), denominator.tolist(), count.tolist(), duration.tolist(), strict=True)
-    money = [half_up_div(price * devices * ticks, unit) for price, unit, devices, ticks in rows]
-    bounded(max(money), "", "the device time of a mode in money units")
-    return np.array(money, dtype=np.int64)
+def device_money(numerator: Column, denominator: Column, count: Ints, duration: Ints) -> Ints:
+    """Device time in money units, half up: the price per device and tick is numerator / denominator."""
+    price = largest(numerator) * largest(count) * largest(duration)
+    bounds = [2 * price + largest(denominator), 2 * largest(denominator)]
+    numerator, denominator, count, duration = exact_for(bounds, numerator, denominator, count, duration)
+    money = half_up_column(numerator * count * duration, denominator)
+    bounded(largest(money), "", "the device time of a mode in money units")
+    return money.astype(np.int64)
 
 
 class ModeMaker:
@@ -123,10 +120,8 @@ class ModeMaker:
         self._node_index = {node.id: index for index, node in enumerate(instance.nodes)}
         self._devices = [node.devices for node in instance.nodes]
         prices = [Fraction(n.usd_per_device_hour) * units.tick / 3600 / units.money for n in instance.nodes]
-        self._price = np.array([price.numerator for price in prices], dtype=object)
-        self._price_unit = np.array([price.denominator for price in prices], dtype=object)
-        if all(value < _SAFE for price in prices for value in (price.numerator, price.denominator)):
-            self._price, self._price_unit = self._price.astype(np.int64), self._price_unit.astype(np.int64)
+        self._price = integers([price.numerator for price in prices])
+        self._price_unit = integers([price.denominator for price in prices])
 
     def modes(self, index: int, task: Task) -> TaskModes:
         """Every mode of a task that memory, sites, utility and the task's budget allow."""
@@ -134,7 +129,6 @@ class ModeMaker:
         budget = None if task.budget_usd is None else self._units.money_down(task.budget_usd)
         return made.within(budget)
 
-    # physics -----------------------------------------------------------------------------------------------------
     def _physics(self, index: int, task: Task) -> TaskModes:
         options = self.options.options(task)
         chosen = self.candidates.choices(task)
@@ -172,21 +166,37 @@ class ModeMaker:
         return None if rate is None else Fraction(task.reference_hours) * 3600 * rate
 
     def _durations(
-        self, index: int, task: Task, samples: Fraction, classes: Sequence[Class], utilities: Sequence[int]
+        self, index: int, task: Task, samples: Fraction, classes: Classes, utilities: Sequence[int]
     ) -> Ints:
-        """(choices, classes) ticks of set-up and compute."""
-        kappa = Fraction(task.kappa)
-        setups = [Fraction(task.setup_s.get(kind, 0)) / self._units.tick for kind in self.options.kinds]
-        known: dict[int, list[int]] = {}
-        for utility in utilities:
-            if utility not in known:
-                work = samples * (1 + kappa * (1 - Fraction(utility, 1000)))
-                known[utility] = [compute_ticks(setups[c.kind], work, c) for c in classes]
-        longest = max(map(max, known.values()))
-        bounded(longest, f"tasks[{index}]", "the longest duration in ticks")
-        return np.array([known[utility] for utility in utilities], dtype=np.int64)
+        """(choices, classes) ticks of set-up and compute, rounded up, at least 1.
 
-    # explicit modes ----------------------------------------------------------------------------------------------
+        set-up + samples * (1 + kappa * (1 - u/1000)) * ticks per sample, over a common denominator.
+        """
+        setup, setup_unit = self._setup(task, classes)
+        kappa, kappa_unit = task.kappa.as_integer_ratio()
+        work = integers([samples.numerator * (1000 * kappa_unit + kappa * (1000 - u)) for u in utilities])
+        work_unit = samples.denominator * 1000 * kappa_unit
+        unit = setup_unit * work_unit * largest(classes.denominator)
+        bounds = [
+            largest(setup) * unit + largest(work) * largest(classes.numerator) * setup_unit + unit,
+            largest(classes.denominator) * setup_unit * work_unit,
+        ]
+        columns = (setup, work, classes.numerator, classes.denominator)
+        setup, work, numerator, denominator = exact_for(bounds, *columns)
+        waited = setup * work_unit * denominator
+        computed = work[:, None] * (numerator * setup_unit)
+        ticks = ceil_column(waited + computed, denominator * (setup_unit * work_unit))
+        bounded(largest(ticks), f"tasks[{index}]", "the longest duration in ticks")
+        return np.maximum(ticks, 1).astype(np.int64)
+
+    def _setup(self, task: Task, classes: Classes) -> tuple[Column, int]:
+        """Ticks of set-up of each class over a common denominator."""
+        if not task.setup_s:
+            return np.zeros(len(classes.kind), dtype=np.int64), 1
+        ticks = [Fraction(task.setup_s.get(kind, 0)) / self._units.tick for kind in self.options.kinds]
+        unit = common_multiplier(ticks)
+        return integers([int(value * unit) for value in ticks])[classes.kind], unit
+
     def _explicit(self, index: int, task: Task, modes: Sequence[Mode]) -> TaskModes:
         least = permille_up(task.min_utility)
         allowed = self.options.allowed_nodes(task)
@@ -219,16 +229,10 @@ class ModeMaker:
         return tuple(sorted(devices.items()))
 
 
-def compute_ticks(setup: Fraction, work: Fraction, option: Class) -> int:
-    """ceil(set-up + work / rate), at least 1; ``setup`` in ticks, ``work`` in samples."""
-    a, b = setup.numerator, setup.denominator
-    c, d = work.numerator * option.numerator, work.denominator * option.denominator
-    return max(1, ceil_div(a * d + c * b, b * d))
-
-
 def _columns(rows: list[tuple[int, ...]]) -> list[Ints]:
     return list(np.array(rows, dtype=np.int64).reshape(-1, 7).T)
 
 
 def _no_modes() -> TaskModes:
-    return TaskModes(*_columns([]), {})
+    columns: dict[str, Any] = dict(zip(COLUMNS, _columns([]), strict=True))
+    return TaskModes(**columns, several={})

@@ -1,12 +1,14 @@
 """Sites and links, and the simple chains of links between two sites."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 import networkx as nx
 
+from optalloc.compilation.units import common_multiplier
 from optalloc.instance import Instance, Link
 
 __all__ = ["MAX_CHAINS", "MAX_STEPS", "Chain", "Network"]
@@ -17,32 +19,28 @@ MAX_STEPS: Final = 20_000
 """Links looked at per (home site, site) before the search for paths stops."""
 
 
-@dataclass(frozen=True)
-class Chain:
-    """Links one after the other, with what does not depend on the dataset.
+class Chain(NamedTuple):
+    """Links one after the other, with what does not depend on the dataset; numbers in the scales of the Network.
 
     Attributes
     ----------
     links
         Link indices in travel order.
     latency
-        Sum over the links, s.
+        Sum over the links.
     bandwidth
-        Least of the links, Gbit/s.
+        Least of the links.
     egress
-        Sum over the links, $ per GB.
+        Sum over the links.
     channels
         The resources of its links with limited channels, sorted.
-    mask
-        The same as the bits of an int.
     """
 
     links: tuple[int, ...]
-    latency: Fraction
-    bandwidth: Fraction
-    egress: Fraction
+    latency: int
+    bandwidth: int
+    egress: int
     channels: tuple[int, ...]
-    mask: int
 
 
 class Network:
@@ -54,6 +52,13 @@ class Network:
         ``both_ways`` links count twice.
     channel_resource
         Link id -> resource of its channels, for links with limited channels.
+
+    Attributes
+    ----------
+    latency_scale, bandwidth_scale, egress_scale
+        A chain's numbers are whole multiples of 1 s, 1 Gbit/s and 1 $/GB divided by these.
+    capped
+        (home, site) pairs with more chains than were taken.
     """
 
     def __init__(self, instance: Instance, channel_resource: dict[str, int]):
@@ -62,11 +67,15 @@ class Network:
         self.site_ids = tuple(site.id for site in instance.sites)
         self.site_index = {site: index for index, site in enumerate(self.site_ids)}
         self.capped: set[tuple[int, int]] = set()
-        self._latency = [Fraction(link.latency_s) for link in self.links]
-        self._bandwidth = [Fraction(link.bandwidth_gbps) for link in self.links]
-        self._egress = [Fraction(link.egress_usd_per_gb) for link in self.links]
+        self.latency_scale, self._latency = _scaled(link.latency_s for link in self.links)
+        self.bandwidth_scale, self._bandwidth = _scaled(link.bandwidth_gbps for link in self.links)
+        self.egress_scale, self._egress = _scaled(link.egress_usd_per_gb for link in self.links)
         self._channel = [channel_resource.get(link.id) for link in self.links]
         self.graph = self._graph()
+        self._outgoing = [
+            [(link, target) for _, target, link in self.graph.out_edges(site, keys=True)]
+            for site in range(len(self.site_ids))
+        ]
         self._hops: dict[int, dict[int, int]] = {}
         self._chains: dict[tuple[int, int], tuple[Chain, ...]] = {}
 
@@ -84,18 +93,16 @@ class Network:
 
     def chain(self, links: tuple[int, ...]) -> Chain:
         """The facts of links in travel order."""
-        channels = tuple(sorted(r for r in (self._channel[i] for i in links) if r is not None))
         return Chain(
             links=links,
-            latency=sum((self._latency[i] for i in links), Fraction(0)),
-            bandwidth=min(self._bandwidth[i] for i in links),
-            egress=sum((self._egress[i] for i in links), Fraction(0)),
-            channels=channels,
-            mask=sum(1 << resource for resource in channels),
+            latency=sum([self._latency[i] for i in links]),
+            bandwidth=min([self._bandwidth[i] for i in links]),
+            egress=sum([self._egress[i] for i in links]),
+            channels=tuple(sorted([r for i in links if (r := self._channel[i]) is not None])),
         )
 
     def chains(self, home: int, site: int) -> tuple[Chain, ...]:
-        """Simple chains from ``home`` to ``site``, those with the fewest links first; none if home == site."""
+        """Simple chains from ``home`` to ``site``, fewest links first; none if home == site."""
         key = (home, site)
         if key not in self._chains:
             self._chains[key] = tuple(self.chain(links) for links in self._nearest_first(home, site))
@@ -107,15 +114,16 @@ class Network:
         found: list[tuple[int, ...]] = []
         if home == site or home not in hops:
             return found
-        budget = [MAX_STEPS]
+        search = _Search(self._outgoing, hops, self._between(home, site), home, site)
         for length in range(hops[home], len(self.site_ids)):
-            for links in self._of_length(home, site, length, hops, budget):
+            for links in search.chains(length):
                 if len(found) == MAX_CHAINS:
                     self.capped.add((home, site))
                     return found
                 found.append(links)
-            if budget[0] < 0:
+            if search.steps_left < 0:
                 self.capped.add((home, site))
+            if search.steps_left < 0 or not search.shortened:
                 return found
         return found
 
@@ -125,35 +133,87 @@ class Network:
             self._hops[site] = dict(nx.single_source_shortest_path_length(reverse, site))
         return self._hops[site]
 
-    def _of_length(
-        self, home: int, site: int, length: int, hops: dict[int, int], budget: list[int]
-    ) -> Iterator[tuple[int, ...]]:
-        """Simple chains of exactly ``length`` links.
+    def _between(self, home: int, site: int) -> set[int]:
+        """Sites on some simple path between two sites, directions apart: the blocks that a path has to cross."""
+        crossed = nx.shortest_path(self._blocks, home, site)[1::2]
+        return {member for block in crossed for member in self._blocks[block]}
 
-        As networkx.all_simple_edge_paths, but it never enters a site that is too far from the goal: on large sparse
-        networks that function walks through exponentially many dead ends.
-        """
+    @cached_property
+    def _blocks(self) -> "nx.Graph[Any]":
+        """The forest of sites and blocks (biconnected components, as frozen sets)."""
+        forest: nx.Graph[Any] = nx.Graph()
+        for block in map(frozenset, nx.biconnected_components(nx.Graph(self.graph))):
+            forest.add_edges_from((block, site) for site in block)
+        return forest
+
+
+class _Search:
+    """Simple chains of a given length.
+
+    As networkx.all_simple_edge_paths, but without its dead ends, which are exponentially many on large networks: it
+    never leaves the sites between the two, nor enters one that is too far from the goal.
+
+    Parameters
+    ----------
+    outgoing
+        Site -> (link, target) pairs.
+    hops
+        Links from a site to the goal.
+    between
+        Sites worth entering.
+
+    Attributes
+    ----------
+    steps_left
+        Negative: stopped before its end.
+    shortened
+        The last call met longer chains that it had to leave out.
+    """
+
+    def __init__(
+        self,
+        outgoing: Sequence[Sequence[tuple[int, int]]],
+        hops: Mapping[int, int],
+        between: set[int],
+        home: int,
+        site: int,
+    ):
+        self.steps_left = MAX_STEPS
+        self.shortened = False
+        self._home = home
+        self._site = site
+        usable = between & hops.keys()
+        self._outgoing = {s: [(i, t, hops[t]) for i, t in outgoing[s] if t in usable] for s in usable}
+
+    def chains(self, length: int) -> Iterator[tuple[int, ...]]:
+        """Chains of exactly ``length`` links, in the order of the links."""
+        self.shortened = False
         links: list[int] = []
-        visited = [home]
-        stack = [self._steps(home)]
-        while stack:
-            budget[0] -= 1
-            step = next(stack[-1], None) if budget[0] >= 0 else None
+        visited = [self._home]
+        stack = [iter(self._outgoing[self._home])]
+        while stack and self.steps_left >= 0:
+            self.steps_left -= 1
+            step = next(stack[-1], None)
             if step is None:
                 stack.pop()
                 visited.pop()
-                if links:
-                    links.pop()
+                del links[-1:]
                 continue
-            link, target = step
+            link, target, hops = step
             left = length - len(links) - 1
-            if target == site:
+            if target == self._site:
                 if left == 0:
                     yield (*links, link)
-            elif target not in visited and hops.get(target, length) <= left:
+            elif target not in visited and hops <= left:
                 links.append(link)
                 visited.append(target)
-                stack.append(self._steps(target))
+                stack.append(iter(self._outgoing[target]))
+            elif hops > left:
+                self.shortened = True
 
-    def _steps(self, site: int) -> Iterator[tuple[int, int]]:
-        return ((link, target) for _, target, link in self.graph.out_edges(site, keys=True))
+
+def _scaled(values: Iterable[Decimal]) -> tuple[int, list[int]]:
+    """The least multiplier that makes all values whole, and the whole values."""
+    exact = [Fraction(value) for value in values]
+    scale = common_multiplier(exact)
+    return scale, [int(value * scale) for value in exact]

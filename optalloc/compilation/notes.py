@@ -36,16 +36,15 @@ def capped_pairs(network: Network) -> list[str]:
 
 
 def dropped_options(instance: Instance, maker: ModeMaker, made: Sequence[TaskModes]) -> list[str]:
-    """One note for each of the first tasks that lost options but not all of them, and one for the rest."""
+    """One note for each of the first tasks that lost options but not all of them."""
     notes: list[str] = []
-    silent = 0
     for task, modes in zip(instance.tasks, made, strict=True):
+        if len(notes) == MAX_NOTES:
+            return [*notes, f"Only the first {MAX_NOTES} tasks with dropped options are listed."]
         reasons = list(exclusions(maker, task, modes.over_budget)) if len(modes) else []
-        if reasons and len(notes) < MAX_NOTES:
+        if reasons:
             notes.append(f"Task {task.id}: dropped {'; '.join(reasons)}.")
-        elif reasons:
-            silent += 1
-    return [*notes, f"{silent} more tasks have dropped options."] if silent else notes
+    return notes
 
 
 def exclusions(maker: ModeMaker, task: Task, over_budget: int) -> Iterator[str]:

@@ -1,36 +1,36 @@
 """Where a task may run: nodes and device counts with a rate, filtered by memory, sites and extra demands."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 
+from optalloc.compilation.exact import Column, integers
 from optalloc.compilation.rates import Rates
 from optalloc.compilation.resources import Resources
 from optalloc.compilation.units import Units
 from optalloc.instance import Instance, Task
 from optalloc.problem import Bools, Ints
 
-__all__ = ["Class", "OptionTable", "Options"]
+__all__ = ["Classes", "OptionTable", "Options"]
 
 
-@dataclass(frozen=True)
-class Class:
-    """A device type with a count: options of one class take equally long.
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Device types with a count: options of one class take equally long.
 
     Attributes
     ----------
     kind
-        Index of the device type.
+        (C,) index of the device type.
     numerator, denominator
-        Ticks per sample.
+        (C,) ticks per sample.
     """
 
-    kind: int
-    count: int
-    numerator: int
-    denominator: int
+    kind: Ints
+    numerator: Column
+    denominator: Column
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Options:
     node: Ints
     count: Ints
     of_class: Ints
-    classes: Sequence[Class]
+    classes: Classes
     sites: tuple[int, ...]
     site_position: Ints
 
@@ -86,6 +86,7 @@ class OptionTable:
         self._rates = rates
         self._tick = units.tick
         self._resources = resources
+        self._large: dict[Decimal, Bools] = {}
         self._base: dict[tuple[object, ...], Options] = {}
         self._known: dict[tuple[object, ...], Options] = {}
 
@@ -108,8 +109,10 @@ class OptionTable:
     def has_memory(self, task: Task) -> Bools:
         """(nodes,) whether a device is large enough."""
         needed = task.memory_gb_per_device
-        enough = [memory is None or needed <= memory for memory in self._memory]
-        return np.array([enough[kind] for kind in self.node_kind], dtype=bool)
+        if needed not in self._large:
+            enough = [memory is None or needed <= memory for memory in self._memory]
+            self._large[needed] = np.array([enough[kind] for kind in self.node_kind], dtype=bool)
+        return self._large[needed]
 
     def allowed_nodes(self, task: Task) -> Bools:
         """(nodes,) whether the site is allowed and the extra demands fit an idle node."""
@@ -117,9 +120,10 @@ class OptionTable:
 
     def at_allowed_site(self, task: Task) -> Bools:
         """(nodes,) whether the task may run at the node's site."""
-        if task.sites is None:
-            return np.ones(len(self.nodes), dtype=bool)
-        return np.isin(self.node_site, [self._site_index[site] for site in task.sites])
+        allowed = np.full(len(self._site_index), task.sites is None)
+        if task.sites is not None:
+            allowed[[self._site_index[site] for site in task.sites]] = True
+        return allowed[self.node_site]
 
     def has_extra(self, task: Task) -> Bools:
         """(nodes,) whether the node lists every key that the task demands, and enough of it."""
@@ -131,24 +135,24 @@ class OptionTable:
     def demands(self, task: Task) -> list[tuple[str, int]]:
         """(key, amount) of the extra demands above 0, in the common unit of the key."""
         extras = self._resources.extras
-        return [
-            (key, int(Fraction(value) * extras[key].multiplier))
-            for key, value in task.extra.items()
-            if value > 0
-        ]
+        return [(key, extras[key].whole(value)) for key, value in task.extra.items() if value > 0]
 
     def _build(self, task: Task) -> Options:
         classes: dict[tuple[int, int], int] = {}
-        listed: list[Class] = []
+        per_sample: list[Fraction] = []
         rows: list[tuple[int, int, int]] = []
         for index, node in enumerate(self.nodes):
             kind = self.node_kind[index]
             for count in self.counts(task, node.device_type, node.devices):
                 if (kind, count) not in classes:
-                    classes[kind, count] = len(listed)
-                    listed.append(self._class(task, kind, node.device_type, count))
+                    classes[kind, count] = len(per_sample)
+                    per_sample.append(self._ticks_per_sample(task, node.device_type, count))
                 rows.append((index, count, classes[kind, count]))
         columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        kinds = np.array([kind for kind, _ in classes], dtype=np.int64)
+        numerators = integers([ticks.numerator for ticks in per_sample])
+        denominators = integers([ticks.denominator for ticks in per_sample])
+        listed = Classes(kinds, numerators, denominators)
         return self._located(columns[:, 0], columns[:, 1], columns[:, 2], listed)
 
     def counts(self, task: Task, device_type: str, devices: int) -> list[int]:
@@ -159,16 +163,20 @@ class OptionTable:
         allowed = sorted({count for count in task.device_counts if count <= devices})
         return [count for count in allowed if self._rates.rate(model, device_type, count)]
 
-    def _class(self, task: Task, kind: int, device_type: str, count: int) -> Class:
+    def _ticks_per_sample(self, task: Task, device_type: str, count: int) -> Fraction:
         rate = self._rates.rate(str(task.model), device_type, count)
-        per_sample = 1 / (rate * self._tick) if rate else Fraction(0)
-        return Class(kind, count, per_sample.numerator, per_sample.denominator)
+        return 1 / (rate * self._tick) if rate else Fraction(0)
 
     def _kept(self, base: Options, mask: Bools) -> Options:
         if mask.all():
             return base
         return self._located(base.node[mask], base.count[mask], base.of_class[mask], base.classes)
 
-    def _located(self, node: Ints, count: Ints, of_class: Ints, classes: Sequence[Class]) -> Options:
-        sites, position = np.unique(self.node_site[node], return_inverse=True)
-        return Options(node, count, of_class, classes, tuple(sites.tolist()), position.reshape(-1))
+    def _located(self, node: Ints, count: Ints, of_class: Ints, classes: Classes) -> Options:
+        site = self.node_site[node]
+        present = np.zeros(len(self._site_index), dtype=bool)
+        present[site] = True
+        position = np.cumsum(present) - 1
+        return Options(
+            node, count, of_class, classes, tuple(np.flatnonzero(present).tolist()), position[site]
+        )

@@ -1,4 +1,4 @@
-"""What can be shown impossible without a solver: tasks without modes, windows that are too short, limits too tight."""
+"""What is shown impossible without a solver: no modes, windows too short, limits too tight."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Rates in samples/s of a model on a number of devices: measured, or extended from one device by a named scaling."""
+"""Rates in samples/s of a model on some devices: measured, or extended from one device by a scaling."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -31,6 +32,11 @@ class Extras:
     multiplier: int
     capacity: Ints
     resource: Ints
+
+    def whole(self, amount: Decimal) -> int:
+        """An amount in the common unit."""
+        numerator, denominator = amount.as_integer_ratio()
+        return numerator * (self.multiplier // denominator)
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,6 @@ def _add_extras(table: Resources, instance: Instance) -> None:
         table.extras[key] = Extras(multiplier, absent, absent.copy())
     for index, key in _extra_pairs(instance):
         extra, node = table.extras[key], instance.nodes[index]
-        extra.capacity[index] = amount = int(Fraction(node.extra[key]) * extra.multiplier)
+        extra.capacity[index] = amount = extra.whole(node.extra[key])
         extra.resource[index] = len(table)
         _add(table, EXTRA, index, f"{key} of {node.id}", [(0, amount)])

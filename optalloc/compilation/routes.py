@@ -1,25 +1,27 @@
 """Routes of a dataset to a site: ticks, cost and channels of each, and which of them are worth listing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from itertools import compress
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from optalloc.compilation.exact import Column, ceil_column, exact_for, half_up_column, integers, largest
 from optalloc.compilation.network import Chain, Network
 from optalloc.compilation.resources import channel_resources
 from optalloc.compilation.units import Units, bounded
 from optalloc.errors import Fault, InputError
 from optalloc.instance import Dataset, Instance
-from optalloc.problem import Problem
+from optalloc.problem import Bools, Ints, Problem
 
 __all__ = [
-    "Route", "RouteBook", "RouteFacts", "book_of", "kept_routes", "remember_book", "resolve_route", "route_facts",
+    "ChainSet", "Route", "RouteBook", "RouteFacts", "book_of", "remember_book", "resolve_route", "route_facts",
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """One way to bring one dataset to a site.
 
     Attributes
@@ -33,6 +35,74 @@ class Route:
     chain: Chain
     ticks: int
     cost: int
+
+
+class ChainSet:
+    """All chains from some homes to a site, as columns.
+
+    Parameters
+    ----------
+    chains
+        From each home in turn, fewest links first.
+    capped
+        There are more; chains that an earlier one replaces for every dataset are then left out.
+
+    Attributes
+    ----------
+    better, worse
+        Pairs of chains such that the limited links of ``better[i]`` are among those of ``worse[i]``.
+    wins_ties
+        Whether ``better[i]`` goes first if it is equal in time and money.
+    """
+
+    def __init__(self, chains: Sequence[Chain], capped: bool):
+        self.capped = capped
+        self._fill(chains)
+        if capped:
+            always = (self.latency[self.better] <= self.latency[self.worse]) & (self.better < self.worse)
+            always &= self.bandwidth[self.better] >= self.bandwidth[self.worse]
+            always &= self.egress[self.better] <= self.egress[self.worse]
+            replaced = set(self.worse[always].tolist())
+            self._fill([chain for index, chain in enumerate(chains) if index not in replaced])
+
+    def _fill(self, chains: Sequence[Chain]) -> None:
+        self.chains = chains
+        self.latency = integers([chain.latency for chain in chains])
+        self.bandwidth = integers([chain.bandwidth for chain in chains])
+        self.egress = integers([chain.egress for chain in chains])
+        contained, equal = _containment([chain.channels for chain in chains])
+        self.better, self.worse = np.nonzero(contained)
+        self.wins_ties = ~equal[self.better, self.worse] | (self.better < self.worse)
+
+    def __len__(self) -> int:
+        return len(self.chains)
+
+    def kept(self, ticks: Ints, cost: Ints) -> Bools:
+        """Routes that no other one replaces, given the ticks and costs of a dataset.
+
+        A route goes if another is no worse in time and money and its limited links are a subset; of exact ties the
+        first stays.
+        """
+        kept = np.ones(len(self), dtype=bool)
+        if len(self.worse):
+            sooner, dearer = ticks[self.worse] - ticks[self.better], cost[self.worse] - cost[self.better]
+            replaced = (sooner >= 0) & (dearer >= 0) & (self.wins_ties | (sooner > 0) | (dearer > 0))
+            kept[self.worse[replaced]] = False
+        return kept
+
+
+def _containment(sets: Sequence[tuple[int, ...]]) -> tuple[Bools, Bools]:
+    """(n, n) whether set i is contained in set j, for different i and j; and whether they are equal."""
+    names = {
+        token: position for position, token in enumerate(sorted({token for one in sets for token in one}))
+    }
+    member = np.zeros((len(sets), len(names)), dtype=np.float32)
+    for row, one in enumerate(sets):
+        member[row, [names[token] for token in one]] = 1
+    size = member.sum(axis=1)
+    contained = member @ member.T == size[:, None]
+    np.fill_diagonal(contained, False)
+    return contained, np.asarray(size[:, None] == size[None, :])
 
 
 class RouteBook:
@@ -55,47 +125,63 @@ class RouteBook:
         self.dataset_index = {dataset.id: index for index, dataset in enumerate(self.datasets)}
         self.homes = [tuple(network.site_index[site] for site in dataset.sites) for dataset in self.datasets]
         self._sizes = [Fraction(dataset.size_gb) for dataset in self.datasets]
+        self._sets: dict[tuple[tuple[int, ...], int], ChainSet] = {}
 
     def route(self, dataset: int, chain: Chain) -> Route:
         """The route that brings ``dataset`` over ``chain``."""
-        size = self._sizes[dataset]
-        ticks = self.units.duration(chain.latency + 8 * size / chain.bandwidth)
-        cost = self.units.money_half_up(size * chain.egress)
-        path = f"datasets[{dataset}]"
-        bounded(ticks, path, "the transfer in ticks")
-        return Route(chain, ticks, bounded(cost, path, "the egress in money units"))
+        ticks, cost = self._columns(dataset, ChainSet([chain], capped=False))
+        return Route(chain, int(ticks[0]), int(cost[0]))
 
     def routes(self, dataset: int, site: int) -> tuple[list[Route], list[Route]]:
         """Kept and dropped routes from every home to ``site``, which is none of the homes.
 
         Where the paths of a pair are capped there are too many to list: the second list is then empty.
         """
-        homes = self.homes[dataset]
-        found = [self.route(dataset, chain) for home in homes for chain in self.network.chains(home, site)]
-        kept = kept_routes(found)
-        if any((home, site) in self.network.capped for home in homes):
-            return [found[i] for i in kept], []
-        chosen = set(kept)
-        return [found[i] for i in kept], [route for i, route in enumerate(found) if i not in chosen]
+        chains = self._set(self.homes[dataset], site)
+        if not len(chains):
+            return [], []
+        ticks, cost = self._columns(dataset, chains)
+        kept = chains.kept(ticks, cost).tolist()
+        routes = list(map(Route, chains.chains, ticks.tolist(), cost.tolist()))
+        dropped = (
+            [] if chains.capped else [route for route, keep in zip(routes, kept, strict=True) if not keep]
+        )
+        return list(compress(routes, kept)), dropped
 
+    def _set(self, homes: tuple[int, ...], site: int) -> ChainSet:
+        if (homes, site) not in self._sets:
+            chains = [chain for home in homes for chain in self.network.chains(home, site)]
+            capped = any((home, site) in self.network.capped for home in homes)
+            self._sets[homes, site] = ChainSet(chains, capped)
+        return self._sets[homes, site]
 
-def kept_routes(routes: Sequence[Route]) -> list[int]:
-    """Indices of the routes that no other one replaces; of exact ties the first.
+    def _columns(self, dataset: int, chains: ChainSet) -> tuple[Ints, Ints]:
+        """(ticks, cost) of a dataset over each chain."""
+        ticks = self._ticks(self._sizes[dataset], chains)
+        cost = self._cost(self._sizes[dataset], chains)
+        path = f"datasets[{dataset}]"
+        bounded(largest(ticks), path, "the longest transfer in ticks")
+        bounded(largest(cost), path, "the largest egress in money units")
+        return ticks.astype(np.int64), cost.astype(np.int64)
 
-    A route goes if another is no worse in time and money and its limited links are a subset.
-    """
-    order = sorted(
-        range(len(routes)), key=lambda i: (routes[i].ticks, routes[i].cost, len(routes[i].chain.channels), i)
-    )
-    kept: list[int] = []
-    for i in order:
-        route = routes[i]
-        if not any(
-            routes[other].cost <= route.cost and not routes[other].chain.mask & ~route.chain.mask
-            for other in kept
-        ):
-            kept.append(i)
-    return sorted(kept)
+    def _ticks(self, size: Fraction, chains: ChainSet) -> Column:
+        """ceil((latency + 8 * size / bandwidth) / tick), over a common denominator; at least 1."""
+        tick, network = self.units.tick, self.network
+        waiting = tick.denominator * size.denominator
+        carrying = 8 * size.numerator * network.bandwidth_scale * network.latency_scale * tick.denominator
+        scale = network.latency_scale * size.denominator * tick.numerator
+        fastest = largest(chains.bandwidth)
+        bounds = [largest(chains.latency) * fastest * waiting + carrying, fastest * scale]
+        latency, bandwidth = exact_for(bounds, chains.latency, chains.bandwidth)
+        return np.maximum(1, ceil_column(latency * bandwidth * waiting + carrying, bandwidth * scale))
+
+    def _cost(self, size: Fraction, chains: ChainSet) -> Column:
+        """size * egress in money units, half up."""
+        factor = size.numerator * self.units.money.denominator
+        scale = size.denominator * self.units.money.numerator * self.network.egress_scale
+        bounds = [2 * largest(chains.egress) * factor + scale, 2 * scale]
+        (egress,) = exact_for(bounds, chains.egress)
+        return half_up_column(egress * factor, scale)
 
 
 class RouteFacts(NamedTuple):

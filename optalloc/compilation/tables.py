@@ -3,12 +3,13 @@
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from optalloc.compilation.choices import ChoiceTable
 from optalloc.compilation.dominance import Signatures, active_modes
-from optalloc.compilation.modes import TaskModes, expand
+from optalloc.compilation.modes import COLUMNS, TaskModes, expand
 from optalloc.compilation.options import OptionTable
 from optalloc.compilation.resources import Resources
 from optalloc.instance import Instance
@@ -40,14 +41,14 @@ class ModeTable:
         if not self.several:
             return np.arange(len(self)), self.node, self.count
         length = np.ones(len(self), dtype=np.int64)
-        for mode, uses in self.several.items():
-            length[mode] = len(uses)
+        for row, uses in self.several.items():
+            length[row] = len(uses)
         mode = np.repeat(np.arange(len(self)), length)
         node, count = self.node[mode], self.count[mode]
         ends = np.cumsum(length)
         for row, uses in self.several.items():
             part = slice(int(ends[row]) - len(uses), int(ends[row]))
-            node[part], count[part] = zip(*uses, strict=True)
+            node[part], count[part] = np.array(uses, dtype=np.int64).T
         return mode, node, count
 
 
@@ -58,10 +59,11 @@ def stack(parts: list[TaskModes]) -> ModeTable:
     several = {
         int(ptr[task]) + row: uses for task, part in enumerate(parts) for row, uses in part.several.items()
     }
-    names = ("node", "count", "choice", "duration", "money", "utility", "explicit")
-    columns = [np.concatenate([_NONE, *(getattr(part, name) for part in parts)]) for name in names]
+    columns: dict[str, Any] = {
+        name: np.concatenate([_NONE, *(getattr(part, name) for part in parts)]) for name in COLUMNS
+    }
     parts.clear()
-    return ModeTable(ptr, np.repeat(np.arange(len(length)), length), *columns, several)
+    return ModeTable(ptr=ptr, task=np.repeat(np.arange(len(length)), length), several=several, **columns)
 
 
 _NONE: Ints = np.zeros(0, dtype=np.int64)
