@@ -4,11 +4,13 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 from optalloc.compilation import compile as compile_problem
 from optalloc.errors import Fault, InputError, SolverError, UnsupportedError
 from optalloc.instance import Instance, Objective
+from optalloc.io.reading import read
 from optalloc.objective_spec import with_objective
 from optalloc.problem import Plan, Problem
 from optalloc.result import CurvePoint, Result, Termination
@@ -25,7 +27,7 @@ __all__ = ["solve"]
 
 
 def solve(
-    instance_or_problem: Instance | Problem,
+    instance_or_problem: Instance | Problem | str | Path,
     solver: str | SolverEntry | Callable[..., Any] = "auto",
     *,
     time_limit: float = 60.0,
@@ -48,6 +50,8 @@ def solve(
 
     Parameters
     ----------
+    instance_or_problem
+        An instance, a compiled one, a file, or the name of a shipped instance.
     solver
         A name (`optalloc list solvers`), ``module:object``, or a function.
     time_limit
@@ -120,13 +124,13 @@ def _outcome(entry: SolverEntry, request: Request, run: Run) -> Outcome:
 
 
 def _compiled(
-    given: Instance | Problem, objective: Objective | str | None, limits: Mapping[str, Any] | None
+    given: Instance | Problem | str | Path, objective: Objective | str | None, limits: Mapping[str, Any] | None
 ) -> tuple[Problem, Instance]:
     """The problem, recompiled if the objective changes, and the instance as it was given."""
+    if isinstance(given, str | Path):
+        given = read(given)
     if not isinstance(given, Instance | Problem):
-        raise TypeError(
-            f"expected an Instance or a Problem, got {type(given).__name__}; read files with optalloc.read"
-        )
+        raise TypeError(f"expected an Instance, a Problem, a file or a name, got {type(given).__name__}")
     instance = given if isinstance(given, Instance) else given.instance
     changed = with_objective(instance, objective, limits)
     if isinstance(given, Problem) and changed is instance:
