@@ -52,7 +52,18 @@ _STATUS: Final[Mapping[Any, str]] = {
 def cpsat(request: Request) -> Outcome:
     """Solve every level by CP-SAT. Options are CP-SAT parameters by name (`SatParameters`)."""
     apply_options(cp_model.CpSolver().parameters, request.options)  # refuse wrong ones before any work
+    if request.monitor.best is None:
+        _begin(request)
     return solve_levels(request, solve_level, NAME)
+
+
+def _begin(request: Request) -> None:
+    """Offer the best plan of a few fast rules: a first plan at once, and narrower windows."""
+    from optalloc.solvers.rules import best_start
+
+    plan = best_start(request.scope, seed=request.seed)
+    if plan is not None:
+        request.monitor.offer(plan, "rules")
 
 
 def solve_level(task: LevelTask) -> LevelAnswer:
@@ -94,6 +105,7 @@ class _Run:
         parameters = native.parameters
         parameters.num_workers = max(1, self.task.threads)
         parameters.random_seed = self.task.seed % 2**31
+        parameters.linearization_level = 2  # cuts on completion times: what proves sums of them
         parameters.catch_sigint_signal = False  # the caller's thread watches for interrupts
         apply_options(parameters, self.task.options)
         limit = min(self.task.monitor.remaining, parameters.max_time_in_seconds)
@@ -152,7 +164,6 @@ class _Run:
                 self.native.stop_search()
                 thread.join(POLL_SECONDS)
         self.info["solve_seconds"] = time.perf_counter() - began
-        self.info["overshoot_seconds"] = max(0.0, self.task.monitor.elapsed - self.task.monitor.time_limit)
 
     def _solve(self) -> None:
         """In the search thread."""

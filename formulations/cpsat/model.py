@@ -11,9 +11,9 @@ from ortools.sat.python import cp_model
 
 from optalloc.errors import UnsupportedError
 from optalloc.formulations.cpsat.constraints import add_constraints
-from optalloc.formulations.cpsat.energy import add_energy_rows
 from optalloc.formulations.cpsat.hints import complete_values
 from optalloc.formulations.cpsat.objective import Linear, Terms, at_most, form_value
+from optalloc.formulations.cpsat.redundant import add_redundant_rows
 from optalloc.formulations.cpsat.variables import CpsatVariables, make_variables
 from optalloc.io.atomic import write_bytes
 from optalloc.problem import REJECTED, Plan, Problem
@@ -78,7 +78,7 @@ def build(
         at_most(terms, form, cap)
     objective = form_value(terms, problem.levels[level])
     model.minimize(objective.expression())
-    add_energy_rows(terms)
+    add_redundant_rows(terms)
     built = CpsatModel(model, variables, terms, objective, level)
     if cutoff is not None:
         add_cutoff(built, cutoff)

@@ -1,4 +1,4 @@
-"""Redundant rows: work fits the area under a capacity. They cut nothing off, and let CP-SAT prove."""
+"""Redundant rows. They cut nothing off, and are what the linear relaxation sees: they let CP-SAT prove."""
 
 from ortools.sat.python import cp_model
 
@@ -7,14 +7,15 @@ from optalloc.formulations.cpsat.objective import Terms
 from optalloc.formulations.cpsat.profiles import Profile
 from optalloc.formulations.cpsat.variables import Literal, Variable
 
-__all__ = ["MAX_DEADLINES", "add_energy_rows"]
+__all__ = ["MAX_DEADLINES", "add_redundant_rows"]
 
 MAX_DEADLINES = 40
 """Rows per resource; redundant, so leaving some out loses strength and nothing else."""
 
 
-def add_energy_rows(terms: Terms) -> None:
-    """Rows for every resource whose work could exceed what there is."""
+def add_redundant_rows(terms: Terms) -> None:
+    """First ends of options, and work against capacity for every resource that could run short."""
+    ends_of_options(terms)
     for resource, items in items_by_resource(terms.of).items():
         profile = terms.of.profiles[resource]
         if _whole(profile, items) > MAX_PRODUCT or all(i.option.first == i.option.last for i in items):
@@ -22,6 +23,18 @@ def add_energy_rows(terms: Terms) -> None:
         work_by_deadlines(terms, profile, items)
         if terms.makespan is not None:
             work_by_makespan(terms, terms.makespan, profile, items)
+
+
+def ends_of_options(terms: Terms) -> None:
+    """end >= sum over options of their first end * x: big-M free, unlike the enforced windows."""
+    for activity in terms.of.tasks.values():
+        literals = [option.literal for option in activity.options.values()]
+        ends = [option.first + option.ticks for option in activity.options.values()]
+        if activity.absent is not None:
+            literals.append(activity.absent)
+            ends.append(activity.idle[1])
+        if len(set(ends)) > 1:
+            terms.of.model.add(activity.end >= cp_model.LinearExpr.weighted_sum(literals, ends))
 
 
 def _whole(profile: Profile, items: list[Item]) -> int:
