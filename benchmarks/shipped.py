@@ -9,12 +9,12 @@ SEEDS_OF_LARGE = {60: 0, 200: 0}
 """Composed instances too large to be searched for by a proof."""
 
 INVENTED = {
-    "geo": {6: 0, 10: 0, 30: 0},
-    "edge": {6: 0, 10: 0, 30: 0},
-    "market": {6: 0, 10: 0, 30: 0},
-    "contended": {6: 0, 10: 0, 30: 0},
-    "pipeline": {6: 0, 10: 0, 30: 0},
-    "ladder": {6: 0, 10: 0, 100: 0},
+    "geo": {6: 3, 10: 0, 30: 0},
+    "edge": {6: 3, 10: 2, 30: 0},
+    "market": {6: 1, 10: 3, 30: 0},
+    "contended": {6: 2, 10: 0, 30: 0},
+    "pipeline": {6: 2, 10: 3, 30: 0},
+    "ladder": {6: 3, 10: 3, 100: 0},
 }
 """Preset -> number of tasks -> seed."""
 

@@ -42,4 +42,4 @@ def _add_pools(world: World) -> None:
     for number in range(1 + world.knobs.tasks // 40):
         for place, region in enumerate(REGIONS):
             device_type = TYPES[(place + number) % len(TYPES)]
-            world.node(f"{region}-{number}", region, device_type, world.draw.pick((2, 3, 4)))
+            world.node(f"{region}-{number}", region, device_type, world.draw.pick((2, 2, 3)))

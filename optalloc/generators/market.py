@@ -7,7 +7,7 @@ from optalloc.generators.world import World, mesh
 
 __all__ = ["DOMAINS", "LOAD", "build"]
 
-LOAD = Decimal(2)
+LOAD = Decimal("1.5")
 
 SITES = ("hub", "west", "east")
 DOMAINS = ("vision", "language", "translation")
