@@ -96,13 +96,13 @@ def _convert(value: object) -> Number:
         return Number(str(whole))
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise ValueError("must be a finite number")
+            raise ValueError("must be a finite number; what has no limit is left out")
         return Number(str(value))
     if isinstance(value, numbers.Rational):
         raise ValueError(f"must be an int, a float or a Decimal, got {value!r}")
     double = float(value)
     if not math.isfinite(double):
-        raise ValueError("must be a finite number")
+        raise ValueError("must be a finite number; what has no limit is left out")
     return Number(float.__repr__(double))
 
 

@@ -36,8 +36,9 @@ def load(path: str | Path, max_bytes: int = MAX_BYTES) -> str:
     try:
         with Path(path).open("rb") as stream:
             content = stream.read(max_bytes + 1)
-    except OSError as error:
-        raise InputError(Fault("", error.strerror or str(error), source)) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise InputError(Fault("", reason or str(error), source)) from None
     if content.startswith(GZIP_MAGIC):
         content = _decompress(content, max_bytes, source)
     if len(content) > max_bytes:

@@ -38,10 +38,10 @@ def json_path(steps: Sequence[Step]) -> str:
     for step in steps:
         if isinstance(step, int):
             path += f"[{step}]"
-        elif _PLAIN.fullmatch(step):
+        elif isinstance(step, str) and _PLAIN.fullmatch(step):
             path += f".{step}" if path else step
         else:
-            path += f"[{json.dumps(step, ensure_ascii=False)}]"
+            path += f"[{json.dumps(step, ensure_ascii=False, default=repr)}]"
     return path
 
 
