@@ -215,30 +215,52 @@ def _fixed_of(c: Columns, replica: int) -> Transfer | None:
 
 def held_under_way(c: Columns) -> Iterator[Row]:
     """R8. A replica takes room while it is under way: held[k,t] >= Σ_{q, s <= t < s + ticks} y[k,q,s]."""
-    for at, (replica, tick) in enumerate(zip(c.held_replica.tolist(), c.held_tick.tolist(), strict=True)):
-        held = np.array([c.held_at + at])
+    for at, replica, tick, _ in _held_spans(c):
+        held = np.array([at])
         columns = c.of_replica(replica)
         under_way = (c.y_start[columns - c.y_at] <= tick) & (c.y_end[columns - c.y_at] > tick)
         if under_way.any():
             yield _row((replica, tick), (held, 1), (columns[under_way], -1), lower=0)
 
 
-def held_for_reader(c: Columns) -> Iterator[Row]:
-    """R8. A replica that has set out takes room until its last reader ends. For every reader j:
-    held[k,t] >= Σ_{m reads k, end > t} x[j,m,s] - Σ_{q, s > t} y[k,q,s].
-
-    (If j reads k then k is brought once, so "not later than t" is one minus "later than t". This is the
-    tighter form of
-    held >= Σ_{s <= t} y + Σ_{end > t} x - 1.)
+def held_while_read(c: Columns) -> Iterator[Row]:
+    """R8. A replica takes room while it is read: held[k,t] >= Σ x[j,m,s] over the runs of j that read k and
+    are under way at some moment from t to the next tick u at which anything can be sent to the site (s < u,
+    end > t).
     """
-    for at, (replica, tick) in enumerate(zip(c.held_replica.tolist(), c.held_tick.tolist(), strict=True)):
-        held = np.array([c.held_at + at])
-        columns = c.of_replica(replica)
-        later = columns[c.y_start[columns - c.y_at] > tick]
+    for at, replica, tick, until in _held_spans(c):
         for task, readers in c.readers[replica].items():
-            reading = readers[c.x_end[readers] > tick]
+            reading = readers[(c.x_end[readers] > tick) & (c.x_start[readers] < until)]
             if len(reading):
-                yield _row((replica, tick, task), (held, 1), (reading, -1), (later, 1), lower=0)
+                yield _row((replica, tick, task), (np.array([at]), 1), (reading, -1), lower=0)
+
+
+def held_without_gap(c: Columns) -> Iterator[Row]:
+    """R8. Room is taken from the start of the transfer on, without a gap: held[k,t] <= held[k,before] + Σ_q
+    y[k,q,t].
+
+    A replica is brought once, so room that was given up cannot be taken again: it is held until the last
+    reader ends.
+    """
+    before: tuple[int, int] | None = None
+    for at, replica, tick, _ in _held_spans(c):
+        columns = c.of_replica(replica)
+        sent = columns[c.y_start[columns - c.y_at] == tick]
+        is_first = before is None or before[0] != replica
+        if not (is_first and fixed_transfer_of(c.scope, replica)):
+            earlier = np.array([] if is_first or before is None else [before[1]], dtype=np.int64)
+            yield _row((replica, tick), (np.array([at]), 1), (earlier, -1), (sent, -1), upper=0)
+        before = replica, at
+
+
+def _held_spans(c: Columns) -> Iterator[tuple[int, int, int, int]]:
+    """(column, replica, tick, next tick of the replica) of every ``held``."""
+    ticks, replicas = c.held_tick, c.held_replica
+    following = np.full(len(ticks), NEVER, dtype=np.int64)
+    same = replicas[1:] == replicas[:-1]
+    following[:-1][same] = ticks[1:][same]
+    columns = np.arange(c.held_at, c.held_at + len(ticks))
+    return zip(*(part.tolist() for part in (columns, replicas, ticks, following)), strict=True)
 
 
 def held_for_fixed(c: Columns) -> Iterator[Row]:
@@ -246,8 +268,8 @@ def held_for_fixed(c: Columns) -> Iterator[Row]:
 
     A fixed transfer has set out: held[k,t] >= 1 until it and its fixed readers have ended.
     """
-    for at, (replica, tick) in enumerate(zip(c.held_replica.tolist(), c.held_tick.tolist(), strict=True)):
-        held = np.array([c.held_at + at])
+    for at, replica, tick, _ in _held_spans(c):
+        held = np.array([at])
         fixed = _fixed_of(c, replica)
         until = max(_fixed_reading(c, replica), fixed.end if fixed else 0)
         if tick >= until:
@@ -364,7 +386,8 @@ FAMILIES: dict[str, Callable[[Columns], Iterator[Row]]] = {
         purchase,
         purchase_is_used,
         held_under_way,
-        held_for_reader,
+        held_while_read,
+        held_without_gap,
         held_for_fixed,
         storage,
         last_end,

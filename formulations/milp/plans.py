@@ -75,7 +75,7 @@ def start_values(milp: MilpModel, plan: Plan) -> Floats | None:
     values[c.z_at : c.held_at] = np.isin(c.z_purchase, list(paid))
     values[c.held_at : c.after_at] = _held(c, plan, transfers - c.y_at)
     placed = plan.mode >= 0
-    ends = (plan.start + c.problem.duration[plan.mode])[placed]
+    ends = plan.start[placed] + c.problem.duration[plan.mode[placed]]
     values[c.after_at : c.count] = c.after_tick < max(ends.tolist(), default=0)
     return values
 

@@ -395,7 +395,7 @@ def first_end(scope: Scope, ends: Ints, tasks: Ints) -> int:
     """
     problem = scope.problem
     placed = scope.mode >= 0
-    known = (scope.start + problem.duration[scope.mode.clip(0)])[placed] if problem.num_modes else []
+    known = scope.start[placed] + problem.duration[scope.mode[placed]]
     earliest = np.full(problem.num_tasks, NEVER, dtype=np.int64)
     np.minimum.at(earliest, tasks, ends)
     must = scope.free & ~scope.rejectable & (earliest < NEVER)
