@@ -172,4 +172,4 @@ def _largest_by_task(problem: Problem, values: Ints) -> list[int]:
 def _shared_charges(problem: Problem) -> int:
     """Every purchase and the dearest route of every replica."""
     routes = (problem.route_cost[list(problem.routes_of(k))] for k in range(problem.num_replicas))
-    return int(problem.purchase_cost.sum()) + sum(int(costs.max()) for costs in routes if len(costs))
+    return int(sum(problem.purchase_cost.tolist())) + sum(int(costs.max()) for costs in routes if len(costs))
