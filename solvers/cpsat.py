@@ -22,7 +22,7 @@ from optalloc.problem import Plan
 from optalloc.result import Termination
 from optalloc.scope import Windows, windows
 from optalloc.solvers.base import LevelAnswer, LevelTask, Outcome, Request
-from optalloc.solvers.cpsat_options import apply_options
+from optalloc.solvers.cpsat_options import apply_options, check_options
 from optalloc.solvers.levels import solve_levels
 from optalloc.solvers.registry import solver
 from optalloc.solvers.shrinking import shrink
@@ -51,7 +51,7 @@ _STATUS: Final[Mapping[Any, str]] = {
 )
 def cpsat(request: Request) -> Outcome:
     """Solve every level by CP-SAT. Options are CP-SAT parameters by name (`SatParameters`)."""
-    apply_options(cp_model.CpSolver().parameters, request.options)  # refuse wrong ones before any work
+    check_options(request.options)
     if request.monitor.best is None:
         _begin(request)
     return solve_levels(request, solve_level, NAME)
@@ -142,12 +142,12 @@ class _Run:
         """The start as a complete hint with its value as a cutoff; strictly below it where the model has no
         place for the start (a dominated mode, say), so that it is still never lost."""
         if self.task.start is None or self.start_value is None:
-            self.info["warm_start"] = "none"
+            self.info["hint"] = "none"
             return
         hinted = add_hint(self.built, self.task.start)
         self.below = None if hinted else self.start_value
         add_cutoff(self.built, self.start_value if hinted else self.start_value - 1)
-        self.info["warm_start"] = "hint" if hinted else "cutoff"
+        self.info["hint"] = "complete" if hinted else "no place in the model: cutoff instead"
 
     # during --------------------------------------------------------------------------------------------
     def search(self) -> None:

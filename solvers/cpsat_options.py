@@ -3,11 +3,29 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ortools.sat.python import cp_model
+
 from optalloc.errors import Fault, InputError
 
-__all__ = ["apply_options"]
+__all__ = ["apply_options", "check_options"]
 
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse wrong options before any work.
+
+    Raises
+    ------
+    InputError
+        Unknown names and values of the wrong type, all of them; else the first value out of range.
+    """
+    native = cp_model.CpSolver()
+    apply_options(native.parameters, options)
+    native.parameters.log_search_progress = False
+    # CP-SAT looks at the ranges only when it solves something.
+    if native.solve(cp_model.CpModel()) == cp_model.MODEL_INVALID:
+        raise InputError(Fault("options", f"CP-SAT says: {native.solution_info()}"))
 
 
 def apply_options(parameters: Any, options: Mapping[str, Any]) -> None:
