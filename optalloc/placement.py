@@ -4,11 +4,11 @@ List scheduling, local search, the simulator and the learning environment all pl
 """
 
 from collections.abc import Iterable
-from fractions import Fraction
 from math import ceil
 
 import numpy as np
 
+from optalloc.evaluation.facts import facts
 from optalloc.problem import (
     ABSENT,
     FREE,
@@ -228,6 +228,18 @@ class Timetable:
         self.mode[task], self.start[task], self.end[task] = mode, start, end
         self.makespan = max(self.makespan, end)
 
+    def adopt(self, plan: Plan) -> None:
+        """Reserve all that a verified plan decides, beside what is fixed; tasks that are FREE in it stay open."""
+        present = set(self.transfers)
+        for transfer in plan.transfers:
+            if transfer not in present:
+                self.stage(transfer)
+        for task in np.flatnonzero(self.scope.free & (plan.mode >= 0)).tolist():
+            mode, start = plan.mode.item(task), plan.start.item(task)
+            self.commit(Placement(task, mode, start, start + self.facts(mode).duration))
+        for task in np.flatnonzero(self.scope.free & (plan.mode == REJECTED)).tolist():
+            self.mode[task] = REJECTED
+
     def remove(self, task: int, *, keep_transfers: bool = False) -> None:
         """Take back a placed or rejected task: the inverse of `commit`, and of `reject` for this task alone.
 
@@ -379,6 +391,6 @@ def _unlisted_size(problem: Problem, transfer: Transfer) -> int:
     capacity = problem.site_storage.item(transfer.site)
     if capacity >= NEVER:
         return 0
-    storage_gb = Fraction(problem.instance.sites[transfer.site].storage_gb or 1)
-    size_gb = Fraction(problem.instance.datasets[transfer.dataset].size_gb)
-    return ceil(size_gb * (capacity or 1) / storage_gb)
+    known = facts(problem)
+    # Where the site has no room at all its unit is not known: any size is too much.
+    return ceil(known.size_gb[transfer.dataset] * (capacity or 1) / (known.storage_gb[transfer.site] or 1))

@@ -18,7 +18,7 @@ from optalloc.solvers.rules.joint import place_jointly
 from optalloc.solvers.rules.shortest import smith_ratio, wspt
 from optalloc.solvers.rules.upward_rank import heft, upward_rank
 
-__all__ = ["best_start"]
+__all__ = ["best_start", "joint_with_retries"]
 
 SMALL: Final = 300
 """Up to this many open tasks the rules that compare all ready tasks are tried too."""
@@ -57,12 +57,12 @@ def _fills(desk: Desk, small: bool) -> list[Fill]:
     orders = [(-smith_ratio(desk)).tolist(), desk.problem.release.tolist()]
     if len(desk.problem.pred_task):
         orders.append((-upward_rank(desk)).tolist())
-    fills = [_joint_with_retries(order) for order in (*orders, due_date(desk).tolist())]
+    fills = [joint_with_retries(order) for order in (*orders, due_date(desk).tolist())]
     fills.append(wspt)
     return [*fills, min_min, sufferage, atc, heft, data_first, cheapest] if small else fills
 
 
-def _joint_with_retries(priority: Sequence[float]) -> Fill:
+def joint_with_retries(priority: Sequence[float]) -> Fill:
     """A joint rule that, after a dead end, starts again with the tasks first that it could not place."""
 
     def fill(desk: Desk) -> None:
