@@ -69,6 +69,9 @@ _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
     ),
     "highs": _BuiltIn("optalloc.solvers.highs", "exact", "time-indexed MILP, solved by HiGHS"),
     "cpsat": _BuiltIn("optalloc.solvers.cpsat", "exact", "interval model, solved by OR-Tools CP-SAT"),
+    "bound": _BuiltIn(
+        "optalloc.solvers.price_bound", "bound", "prices of capacity: a proven lower bound at every size, no plan"
+    ),
     **_rules(
         fifo="by release",
         spt="shortest duration first",
@@ -79,11 +82,11 @@ _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
         max_min="the task whose earliest end is last, first",
         sufferage="the task that loses most without its best mode, first",
         heft="longest path to the end first",
-        cheapest="cheapest mode of each task",
-        fastest="earliest end of each task",
+        cheapest="least money for each task",
+        fastest="shortest run of each task",
         random="random order and modes, by seed",
         compute_centric="dataset by relevance first, then the devices",
-        data_first="dataset by what it costs and adds, then the devices",
+        data_first="dataset that costs least by itself first, then the devices",
         joint_greedy="smallest increase of the objective over all modes",
     ),
 }
