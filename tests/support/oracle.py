@@ -1,6 +1,7 @@
 """The optimum by enumeration, from the independent mode table alone.
 
-Every choice of modes (rejection included) and of routes for the replicas they need is tried. Its best timing is found
+Every choice of modes (rejection included) and of routes for the replicas they need is tried. Its best timing
+is found
 
 - by all orders of runs and transfers with serial earliest placement, where that is exact: every constraint
   then is a renewable resource, a release or a precedence, and no cost falls when something ends later;
@@ -11,7 +12,7 @@ the best plan: all costs are non-negative and never fall with time.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -60,32 +61,37 @@ class TooLarge(Exception):
     """More assignments than the caller allows."""
 
 
-@dataclass(frozen=True)
 class Form:
-    """A linear form of the terms with integer coefficients for this table."""
+    """A linear form of the terms; with the weight of a task its coefficients are whole."""
 
-    weights: Mapping[str, Fraction]
+    def __init__(self, weights: Mapping[str, Fraction], tasks: Iterable[Task]):
+        def of(term: str, factor: Fraction | int = 1) -> int:
+            value = weights.get(term, Fraction(0)) * factor
+            assert value.denominator == 1, "K is too small"
+            return value.numerator
 
-    def of(self, term: str) -> Fraction:
-        return self.weights.get(term, Fraction(0))
+        timed = ("weighted_completion", "weighted_flow", "weighted_tardiness", "late", "utility_loss")
+        self.by_task = {task.id: tuple(of(term, task.weight) for term in timed) for task in tasks}
+        self.of_makespan, self.of_money = of("makespan"), of("cost")
+        self.penalties = {task.id: of("rejected", task.penalty or 0) for task in tasks}
 
     def run(self, task: Task, mode: Mode, end: int) -> int:
         """What a placed task adds, makespan and shared charges apart."""
-        over = 0 if task.due is None else max(0, end - task.due)
-        value = self.of("weighted_completion") * end + self.of("weighted_flow") * (end - task.release)
-        value += self.of("weighted_tardiness") * over + self.of("late") * (over > 0)
-        value += self.of("utility_loss") * (1000 - mode.utility)
-        return int(task.weight * value + self.of("cost") * mode.money)
+        completion, flow, tardiness, late, loss = self.by_task[task.id]
+        value = completion * end + flow * (end - task.release) + loss * (1000 - mode.utility)
+        if task.due is not None and end > task.due:
+            value += tardiness * (end - task.due) + late
+        return value + self.of_money * mode.money
 
     def rejected(self, task: Task) -> int:
-        value = task.weight * (self.of("late") + 1000 * self.of("utility_loss"))
-        return int(value + self.of("rejected") * (task.penalty or 0))
+        *_, late, loss = self.by_task[task.id]
+        return late + 1000 * loss + self.penalties[task.id]
 
     def makespan(self, end: int) -> int:
-        return int(self.of("makespan")) * max(0, end)
+        return self.of_makespan * max(0, end)
 
     def money(self, amount: int) -> int:
-        return int(self.of("cost") * amount)
+        return self.of_money * amount
 
 
 def forms(table: Table) -> tuple[list[Form], list[int]]:
@@ -98,19 +104,20 @@ def forms(table: Table) -> tuple[list[Form], list[int]]:
             packed[term] = packed.get(term, Fraction(0)) + weight * factor * big * BASE ** (
                 len(levels) - 1 - k
             )
-    found, bounds = [Form(packed)], []
+    tasks = table.tasks.values()
+    found, bounds = [Form(packed, tasks)], []
     common = math.lcm(
         *(t.weight.denominator * (t.penalty or Fraction(1)).denominator for t in table.tasks.values())
     )
     for term, limit in ((table.raw.get("objective") or {}).get("limits") or {}).items():
         bound = Fraction(limit) / (table.unit if term == "cost" else 1)
-        found.append(Form({term: Fraction(common)}))
+        found.append(Form({term: Fraction(common)}, tasks))
         bounds.append(math.floor(bound * common))
     return found, bounds
 
 
 def add(a: Vector, b: Vector) -> Vector:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+    return (a[0] + b[0],) if len(a) == 1 else tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 @dataclass
