@@ -171,7 +171,8 @@ class Problem:
     replica_available
         (K,) first tick at which a transfer may start.
     route_*
-        Routes of replica k are ``route_ptr[k]:route_ptr[k+1]``; the same routes serve staging and streaming.
+        Routes of replica k are ``route_ptr[k]:route_ptr[k+1]``; the same routes serve staging and streaming. Behind
+        ``route_ptr[-1]`` stand routes that another replaces: only streams of modes that are not active run over them.
     purchase_cost
         (B,) money, 0 where the state has bought it already.
     cap_*

@@ -1,6 +1,7 @@
 """Rounding of times and money, calendars, storage units."""
 
 from fractions import Fraction
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -75,7 +76,7 @@ def test_calendars_equal_a_scan_of_tenths_of_seconds():
     for _ in range(100):
         edges = sorted(draw.sample(range(200), 2 * draw.randint(1, 4)))
         pairs = [[a, b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
-        for first, second in zip(pairs, pairs[1:], strict=False):
+        for first, second in pairwise(pairs):
             second[0] = first[1] if draw.random() < 0.4 else second[0]
         windows = [(Fraction(a, 10), Fraction(b, 10), draw.randint(0, 3)) for a, b in pairs]
         tick = Fraction(draw.choice([3, 7, 10]), 10)
@@ -85,7 +86,7 @@ def test_calendars_equal_a_scan_of_tenths_of_seconds():
         steps = calendar_steps(windows, 3, tick)
         found = [next(c for t, c in reversed(steps) if t <= index) for index in range(len(expected))]
         assert found == expected
-        assert all(a[1] != b[1] for a, b in zip(steps, steps[1:], strict=False))
+        assert all(a[1] != b[1] for a, b in pairwise(steps))
 
 
 def test_storage_is_compared_in_the_least_common_unit_of_the_site():
