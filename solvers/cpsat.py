@@ -20,7 +20,7 @@ from optalloc.evaluation import evaluate
 from optalloc.formulations.cpsat import add_cutoff, add_hint, build, read_plan
 from optalloc.problem import Plan
 from optalloc.result import Termination
-from optalloc.scope import Windows, windows
+from optalloc.scope import windows
 from optalloc.solvers.base import LevelAnswer, LevelTask, Outcome, Request
 from optalloc.solvers.cpsat_options import apply_options, check_options
 from optalloc.solvers.levels import solve_levels
@@ -70,13 +70,17 @@ def solve_level(task: LevelTask) -> LevelAnswer:
     """One level: build, hint, search, and say what is proven."""
     run = _Run(task)
     if not run.prepare():
-        return LevelAnswer(_stopped(task), info=run.info)
+        return LevelAnswer(_stopped(task), message="the time was up before the search began", info=run.info)
     run.search()
     return run.answer()
 
 
 def _stopped(task: LevelTask) -> Termination:
     return Termination.USER if task.monitor.interrupted else Termination.TIME_LIMIT
+
+
+class _TimeUp(Exception):
+    """Raised between the families of constraints when the run is to stop."""
 
 
 @dataclass(eq=False)
@@ -121,22 +125,25 @@ class _Run:
     # before --------------------------------------------------------------------------------------------
     def prepare(self) -> bool:
         """Build the model; False if the time is up before the search could begin."""
-        began = time.perf_counter()
-        if self.task.monitor.should_stop():
+        task, began = self.task, time.perf_counter()
+        try:
+            self._check()
+            found = shrink(task.scope, windows(task.scope), task.level, self.start_value, task.caps)
+            self.built = build(task.scope, found, task.level, task.caps, check=self._check)
+            self._give_start()
+            self._check()
+        except _TimeUp:
             return False
-        self.built = build(self.task.scope, self._windows(), self.task.level, self.task.caps)
         self.info |= {
             "variables": len(self.built.model.proto.variables),
             "constraints": len(self.built.model.proto.constraints),
             "build_seconds": time.perf_counter() - began,
         }
-        self._give_start()
-        return not self.task.monitor.should_stop()
+        return True
 
-    def _windows(self) -> Windows:
-        """Start windows, less what can only be worse than the start, the caps or the limits allow."""
-        task = self.task
-        return shrink(task.scope, windows(task.scope), task.level, self.start_value, task.caps)
+    def _check(self) -> None:
+        if self.task.monitor.should_stop():
+            raise _TimeUp
 
     def _give_start(self) -> None:
         """The start as a complete hint with its value as a cutoff; strictly below it where the model has no

@@ -1,7 +1,7 @@
 """Constraint families of the CP-SAT model, one short function each; rules R1-R11 are in docs/model.md."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -48,19 +48,22 @@ class Item:
         return self.option.last + self.option.ticks
 
 
-def add_constraints(variables: CpsatVariables) -> None:
+def add_constraints(variables: CpsatVariables, check: Callable[[], None]) -> None:
     """Every rule but the limits, which are forms like the objective (see `objective`)."""
-    choose_one_way(variables)
-    end_after_ticks(variables)
-    start_in_windows(variables)
-    reject_after_rejected(variables)
-    follow_predecessors(variables)
-    stage_before_reading(variables)
-    bring_only_what_is_read(variables)
-    pay_for_what_is_bought(variables)
-    items = items_by_resource(variables)
-    fit_capacities(variables, items)
-    fit_storage(variables)
+    for family in (
+        choose_one_way,
+        end_after_ticks,
+        start_in_windows,
+        reject_after_rejected,
+        follow_predecessors,
+        stage_before_reading,
+        bring_only_what_is_read,
+        pay_for_what_is_bought,
+        fit_capacities,
+        fit_storage,
+    ):
+        family(variables)
+        check()
 
 
 def _activities(variables: CpsatVariables) -> Iterator[Activity]:
@@ -159,7 +162,7 @@ def stage_before_reading(variables: CpsatVariables) -> None:
 def bring_only_what_is_read(variables: CpsatVariables) -> None:
     """y <= sum x: a transfer is made only if some run reads it."""
     for replica, transfer in variables.transfers.items():
-        readers = [reading for (_, brought), reading in variables.reads.items() if brought == replica]
+        readers = [reading for _, reading in variables.readings.get(replica, ())]
         if transfer.absent is not None:
             variables.model.add_bool_or([*readers, transfer.absent])
 
@@ -200,8 +203,9 @@ def items_by_resource(variables: CpsatVariables) -> dict[int, list[Item]]:
     return items
 
 
-def fit_capacities(variables: CpsatVariables, items: dict[int, list[Item]]) -> None:
+def fit_capacities(variables: CpsatVariables) -> None:
     """R5, R7, R9: at every tick, what is held is at most the capacity less the fixed reservations."""
+    items = items_by_resource(variables)
     intervals: dict[int, cp_model.IntervalVar] = {}
     for resource, profile in enumerate(variables.profiles):
         if min(profile.amounts) < 0:
@@ -320,9 +324,8 @@ def _hold_until_read(variables: CpsatVariables, replica: int) -> None:
     model.add(retention.end >= retention.arrival).only_enforce_if(retention.present)
     for task in variables.fixed_readers(replica):
         model.add(retention.end >= variables.fixed[task][1])
-    for (task, read), reading in variables.reads.items():
-        if read == replica:
-            model.add(retention.end >= variables.tasks[task].end).only_enforce_if(reading)
+    for task, reading in variables.readings.get(replica, ()):
+        model.add(retention.end >= variables.tasks[task].end).only_enforce_if(reading)
 
 
 def _retention_interval(variables: CpsatVariables, replica: int) -> cp_model.IntervalVar:

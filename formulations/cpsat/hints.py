@@ -72,7 +72,7 @@ def _set_transfers(variables: CpsatVariables, plan: Plan, values: Values) -> boo
     problem = variables.problem
     brought = {(transfer.dataset, transfer.site): transfer for transfer in plan.transfers}
     for replica, activity in variables.transfers.items():
-        reads = (literal for (_, read), literal in variables.reads.items() if read == replica)
+        reads = (literal for _, literal in variables.readings.get(replica, ()))
         way, start = None, 0
         if activity.absent is None or any(_holds(values, literal) for literal in reads):
             transfer = brought[int(problem.replica_dataset[replica]), int(problem.replica_site[replica])]
@@ -108,8 +108,8 @@ def _set_purchases(variables: CpsatVariables, values: Values) -> None:
 def _set_retentions(variables: CpsatVariables, values: Values) -> None:
     for replica, retention in variables.retentions.items():
         ends = [variables.fixed[task][1] for task in variables.fixed_readers(replica)]
-        for (task, read), literal in variables.reads.items():
-            if read == replica and _holds(values, literal):
+        for task, literal in variables.readings.get(replica, ()):
+            if _holds(values, literal):
                 ends.append(values[variables.tasks[task].end.index])
         begin, arrival = (
             tick if isinstance(tick, int) else values[tick.index]

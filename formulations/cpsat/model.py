@@ -53,14 +53,28 @@ class CpsatModel:
 
 
 def build(
-    scope: Scope, windows: Windows, level: int, caps: tuple[int, ...], cutoff: int | None = None
+    scope: Scope,
+    windows: Windows,
+    level: int = 0,
+    caps: tuple[int, ...] = (),
+    cutoff: int | None = None,
+    *,
+    check: Callable[[], None] = lambda: None,
 ) -> CpsatModel:
     """The model that minimises ``levels[level]`` with each earlier level at most its cap.
 
     Parameters
     ----------
+    scope, windows
+        What is decided, and where runs may start (`optalloc.scope.windows` or narrower).
+    level
+        Index of the level that is minimised.
+    caps
+        Greatest values of the earlier levels.
     cutoff
-        Only plans whose level is at most this are wanted.
+        Only plans whose level is at most this are wanted; None: all.
+    check
+        Called between the families of constraints; may raise to give up (out of time).
 
     Raises
     ------
@@ -69,8 +83,8 @@ def build(
     """
     problem = scope.problem
     model = cp_model.CpModel()
-    variables = make_variables(model, scope, windows)
-    add_constraints(variables)
+    variables = make_variables(model, scope, windows, check)
+    add_constraints(variables, check)
     terms = Terms(variables)
     for limit in problem.limits:
         at_most(terms, limit.form, limit.bound)
@@ -78,7 +92,9 @@ def build(
         at_most(terms, form, cap)
     objective = form_value(terms, problem.levels[level])
     model.minimize(objective.expression())
+    check()
     add_redundant_rows(terms)
+    check()
     built = CpsatModel(model, variables, terms, objective, level)
     if cutoff is not None:
         add_cutoff(built, cutoff)

@@ -6,7 +6,7 @@ literal, has a fixed size and shares no end variable with any other: OR-Tools 9.
 where the intervals of alternatives share their start *and* end variables.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -126,6 +126,8 @@ class CpsatVariables:
         Replica -> activity, for replicas that some run may read and that are not fixed.
     reads
         (task, replica) -> literal: the task's mode reads that replica staged.
+    readings
+        The same by replica: (task, literal) pairs.
     purchases
         Purchase -> literal, for those that cost something and that no fixed run has made.
     retentions
@@ -141,6 +143,7 @@ class CpsatVariables:
     tasks: dict[int, Activity] = field(default_factory=dict)
     transfers: dict[int, Activity] = field(default_factory=dict)
     reads: dict[tuple[int, int], Literal] = field(default_factory=dict)
+    readings: dict[int, list[tuple[int, Literal]]] = field(default_factory=dict)
     purchases: dict[int, Literal] = field(default_factory=dict)
     retentions: dict[int, Retention] = field(default_factory=dict)
     derived: list[tuple[Variable, tuple[Literal, ...]]] = field(default_factory=list)
@@ -204,14 +207,14 @@ class CpsatVariables:
         return either
 
 
-def make_variables(model: cp_model.CpModel, scope: Scope, windows: Windows) -> CpsatVariables:
+def make_variables(
+    model: cp_model.CpModel, scope: Scope, windows: Windows, check: Callable[[], None]
+) -> CpsatVariables:
     """All decision variables; those of objective terms are made where a form asks for them."""
     variables = CpsatVariables(model, scope, windows, residual_profiles(scope))
-    _make_tasks(variables)
-    _make_transfers(variables)
-    _make_reads(variables)
-    _make_purchases(variables)
-    _make_retentions(variables)
+    for make in (_make_tasks, _make_transfers, _make_reads, _make_purchases, _make_retentions):
+        make(variables)
+        check()
     return variables
 
 
@@ -250,7 +253,8 @@ def _make_tasks(variables: CpsatVariables) -> None:
 
     for task in range(problem.num_tasks):
         if scope.free[task]:
-            modes = [mode for mode in problem.modes_of(task).tolist() if windows.open[mode]]
+            modes = problem.modes_of(task)
+            modes = modes[windows.open[modes]].tolist()
             ways = {mode: (int(problem.duration[mode]), starts(mode)) for mode in modes}
             optional = bool(scope.rejectable[task])
             variables.tasks[task] = _make_activity(variables.model, f"task{task}", ways, optional)
@@ -258,11 +262,11 @@ def _make_tasks(variables: CpsatVariables) -> None:
 
 def _make_transfers(variables: CpsatVariables) -> None:
     """An activity per replica that may be read, a literal per route; its start fixed if nothing contends."""
-    problem = variables.problem
+    problem, latest = variables.problem, _latest_readings(variables)
     for replica in range(problem.num_replicas):
         if variables.fixed_transfer(replica) is not None:
             continue
-        last = _latest_reading(variables, replica)
+        last = latest.get(replica)
         forced = [task for task in variables.fixed_readers(replica) if problem.state_mode[task] < 0]
         if last is None and not forced:
             continue
@@ -272,15 +276,14 @@ def _make_transfers(variables: CpsatVariables) -> None:
         variables.transfers[replica] = activity
 
 
-def _latest_reading(variables: CpsatVariables, replica: int) -> int | None:
-    """Latest start of a free run that may read the replica, None if none may."""
-    options = [
-        option.last
-        for activity in variables.tasks.values()
-        for mode, option in activity.options.items()
-        if replica in variables.problem.needs(mode)
-    ]
-    return max(options, default=None)
+def _latest_readings(variables: CpsatVariables) -> dict[int, int]:
+    """Replica -> latest start of a free run that may read it, for those that one may."""
+    latest: dict[int, int] = {}
+    for activity in variables.tasks.values():
+        for mode, option in activity.options.items():
+            for replica in variables.problem.needs(mode):
+                latest[replica] = max(option.last, latest.get(replica, 0))
+    return latest
 
 
 def _route_starts(variables: CpsatVariables, replica: int, route: int, end_by: int) -> tuple[int, Spans]:
@@ -302,7 +305,9 @@ def _make_reads(variables: CpsatVariables) -> None:
             for replica in variables.problem.needs(mode):
                 readers.setdefault(replica, []).append(option.literal)
         for replica, literals in readers.items():
-            variables.reads[task, replica] = variables.any_of(literals, f"task{task}_reads{replica}")
+            reading = variables.any_of(literals, f"task{task}_reads{replica}")
+            variables.reads[task, replica] = reading
+            variables.readings.setdefault(replica, []).append((task, reading))
 
 
 def _make_purchases(variables: CpsatVariables) -> None:
