@@ -16,8 +16,10 @@ from optalloc.io.writing import write_instance
 from optalloc.problem import Plan, Problem
 from optalloc.result import Result, Status
 from optalloc.schedule import Schedule, to_schedule, write_schedule
+from optalloc.scope import allowed_starts, full_scope, windows
 from optalloc.solvers.registry import solver_names
 from optalloc.solvers.run import solve
+from optalloc.solvers.shrinking import shrink
 
 EXACT = ("cpsat", "highs")
 PACKAGE = Path(__file__).parents[1] / "instances"
@@ -179,6 +181,15 @@ def shared_replicas(problem: Problem, plan: Plan) -> list[list[str]]:
         (problem.replica_dataset[k], problem.replica_site[k]) for k in np.flatnonzero(readers >= 2).tolist()
     )
     return [[problem.dataset_ids[dataset], problem.site_ids[site]] for dataset, site in pairs]
+
+
+def start_columns(problem: Problem, plan: Plan) -> int:
+    """(mode, start) pairs that windows shrunk by a plan leave: the columns of runs in the time-indexed MILP."""
+    scope = full_scope(problem)
+    value = evaluate(problem, plan).objective
+    left = shrink(scope, windows(scope), len(problem.levels) - 1, value)
+    spans = zip(range(problem.num_modes), left.earliest.tolist(), left.latest.tolist(), strict=True)
+    return sum(len(allowed_starts(problem, mode, first, last)) for mode, first, last in spans)
 
 
 def utility_first(instance: Instance) -> Instance:

@@ -15,7 +15,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from proving import Proof, compile_problem, run_rules, shared_replicas, store, total_wait, utility_first
+from proving import (
+    Proof,
+    compile_problem,
+    run_rules,
+    shared_replicas,
+    start_columns,
+    store,
+    total_wait,
+    utility_first,
+)
 from shipped import ORDER, REAL
 
 from optalloc.composition import VERSION, compose
@@ -46,6 +55,9 @@ def examine(instance: Instance, seconds: float) -> tuple[Proof, dict[str, Any]]:
     """
     proof = Proof(compile_problem(instance))
     run_rules(proof.problem, proof, seconds)
+    need(proof.plan is not None, "no rule finds a plan")
+    columns = start_columns(proof.problem, proof.plan)
+    need(columns <= MOST_COLUMNS, f"{columns} columns or more")
     facts = _against_the_optimum(proof, seconds)
     blind = solve(utility_first(instance), "cpsat", time_limit=seconds, threads=1)
     need(blind.status == Status.OPTIMAL and blind.objective is not None, "utility first: no proof")
