@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from optalloc.comparison import Comparison, Row
+from optalloc.problem import Problem
 from optalloc.result import Result
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["comparison_tables", "console", "plain_table", "result_tables"]
+__all__ = ["comparison_tables", "console", "plain_table", "price_table", "result_tables"]
 
 _WIDTH_OF_FILES = 160
 """Columns where standard output is no terminal."""
@@ -56,6 +57,23 @@ def comparison_tables(comparison: Comparison) -> list["Table"]:
     if len(tables) > 1:
         tables.append(_summary_table(comparison.summary))
     return tables
+
+
+def price_table(problem: Problem, certificate: Mapping[str, Any]) -> "Table":
+    """What one unit-hour of each resource is worth, over the time in which it is scarce: mean and peak price.
+
+    Prices are in objective units as the instance writes its weights (in $ where the weight of cost is 1).
+    """
+    hours = float(problem.instance.tick_seconds) / 3600
+    per_hour = 1 / (certificate["scale"] * problem.scale * hours)
+    edges, rows = certificate["edges"], []
+    for name, prices in certificate["prices"].items():
+        scarce = [(price, b - a) for price, a, b in zip(prices, edges, edges[1:], strict=False) if price > 0]
+        ticks = sum(length for _, length in scarce)
+        mean = sum(price * length for price, length in scarce) / ticks
+        peak = max(price for price, _ in scarce)
+        rows.append([name, f"{mean * per_hour:,.2f}", f"{peak * per_hour:,.2f}", f"{ticks * hours:,.1f}"])
+    return _table("prices per unit-hour", ["resource", "mean", "peak", "hours scarce"], rows)
 
 
 def plain_table(title: str, rows: list[dict[str, Any]]) -> "Table":

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import typer
 
+from optalloc.cli.bound import bound
 from optalloc.cli.compare import compare
 from optalloc.cli.compose import compose
 from optalloc.cli.convert import export, import_
@@ -28,6 +29,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "solve": solve,
+    "bound": bound,
     "verify": verify,
     "compare": compare,
     "generate": generate,

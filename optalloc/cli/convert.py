@@ -2,11 +2,11 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from optalloc.cli.common import Exit, checked, say, writable
+from optalloc.cli.common import Exit, checked, parse_pairs, say, writable
 
 __all__ = ["export", "import_"]
 
@@ -17,13 +17,16 @@ def import_(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files of that format.")],
     out: Annotated[Path, typer.Option(help="File to write (.json or .json.gz).")],
     maximise: Annotated[bool, typer.Option(help="The published problem maximises.")] = False,
+    option: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE for the format; may be repeated.")
+    ] = None,
 ) -> Exit:
     """Turn a published problem into an instance."""
     from optalloc.io.formats import import_instance
     from optalloc.io.writing import write_instance
 
     writable("--out", out)
-    options = {"maximise": True} if maximise else {}
+    options: dict[str, Any] = dict(parse_pairs("--option", option)) | ({"maximise": True} if maximise else {})
     instance = import_instance(format, paths, **options)
     write_instance(instance, out)
     say(f"wrote {out}: {len(instance.tasks)} tasks, {len(instance.nodes)} nodes")

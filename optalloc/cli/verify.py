@@ -1,11 +1,17 @@
 """``optalloc verify``: does a plan keep every rule, and what is it worth?"""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from optalloc.cli.common import Exit, checked, finite_number, print_json, say
+from optalloc.errors import InputError
+
+if TYPE_CHECKING:
+    from optalloc.certificate import CheckedBound
+    from optalloc.problem import Problem
 
 __all__ = ["verify"]
 
@@ -14,9 +20,12 @@ __all__ = ["verify"]
 def verify(
     instance: Annotated[str, typer.Argument(help="File, or name of a shipped instance.")],
     schedule: Annotated[Path, typer.Argument(help="Schedule file.")],
+    bound: Annotated[
+        Path | None, typer.Option(help="Certificate file (optalloc bound --out) to check as well.")
+    ] = None,
     max_gap: Annotated[
         float | None,
-        typer.Option(help="Exit code 1 if the gap to the stored bound of a shipped instance is larger."),
+        typer.Option(help="Exit code 1 if the gap to the bound is larger."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> Exit:
@@ -30,22 +39,37 @@ def verify(
 
     finite_number("--max-gap", max_gap)
     given = read(instance)
-    evaluation = evaluate(compile_problem(given), read_schedule(schedule))
-    bounds = instances.bounds_of(given.sha256)
-    found = (
-        reference_gap(evaluation.levels, {k: v for k, (v, _) in bounds.items()}) if evaluation.valid else None
-    )
+    problem = compile_problem(given)
+    evaluation = evaluate(problem, read_schedule(schedule))
+    known = {level: value for level, (value, _) in instances.bounds_of(given.sha256).items()}
+    checked_bound = None if bound is None else _checked(problem, bound)
+    if checked_bound is not None and checked_bound.valid:
+        known = {0: max([checked_bound.claimed, *known.values()])} if len(problem.levels) == 1 else known
+    found = reference_gap(evaluation.levels, known) if evaluation.valid else None
     answer: dict[str, Any] = evaluation.to_dict() | {
-        "bound": None if found is None else bounds[found[0]][0],
+        "bound": None if found is None else known[found[0]],
         "gap": None if found is None else found[1],
-        "bound_valid": None,
+        "bound_valid": None if checked_bound is None else checked_bound.valid,
     }
     if json:
         print_json(answer)
     else:
         _print(answer, evaluation.notes)
     too_far = max_gap is not None and (answer["gap"] is None or answer["gap"] > max_gap)
-    return Exit.NOT_GOOD_ENOUGH if too_far or not evaluation.valid else Exit.DONE
+    refused = answer["bound_valid"] is False
+    return Exit.NOT_GOOD_ENOUGH if too_far or refused or not evaluation.valid else Exit.DONE
+
+
+def _checked(problem: "Problem", path: Path) -> "CheckedBound":
+    """Re-derive a certificate's bound; one that proves nothing is refused with its reasons."""
+    from optalloc.certificate import check_bound
+    from optalloc.io.certificates import read_certificate
+
+    certificate = read_certificate(path)
+    try:
+        return check_bound(problem, certificate)
+    except InputError as error:
+        raise InputError(replace(fault, source=str(path)) for fault in error.faults) from None
 
 
 def _print(answer: dict[str, Any], notes: tuple[str, ...]) -> None:
@@ -59,5 +83,10 @@ def _print(answer: dict[str, Any], notes: tuple[str, ...]) -> None:
     print(f"valid; objective {answer['objective']}")
     for term, value in answer["terms"].items():
         print(f"  {term:<20} {value}")
+    if answer["bound_valid"] is not None:
+        print(
+            "  the certificate "
+            + ("holds" if answer["bound_valid"] else "does NOT prove the bound that it claims")
+        )
     if answer["gap"] is not None:
         print(f"  gap {answer['gap']:.2%} to the proven bound {answer['bound']}")

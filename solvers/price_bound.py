@@ -1,0 +1,181 @@
+"""`bound`: prices of capacity, a proven lower bound at every size, and a certificate that anyone can re-check."""
+
+from typing import Any
+
+import numpy as np
+
+from optalloc.certificate import combined
+from optalloc.io.certificates import certificate_document
+from optalloc.problem import Form, Plan, own_cost
+from optalloc.result import Termination
+from optalloc.scope import Scope
+from optalloc.solvers.base import Monitor, Outcome, Request
+from optalloc.solvers.prices.ascent import Prices, Settings, ascend, no_prices
+from optalloc.solvers.prices.layout import Layout, build_layout
+from optalloc.solvers.prices.proof import Proof, prove
+from optalloc.solvers.registry import solver
+
+__all__ = ["PriceBound", "price_bound", "price_horizon", "run_bound"]
+
+_ROUNDS = 6
+"""Rounds in which multipliers of limits are moved."""
+_FINE = 2**10
+"""Units to an objective unit where limits or earlier levels are weighed."""
+
+
+class PriceBound:
+    """The best proof found for one level, and the prices behind it.
+
+    Attributes
+    ----------
+    layout, prices
+        Floats in objective units.
+    proof
+        None until there is one.
+    """
+
+    def __init__(self, layout: Layout, prices: Prices, proof: Proof | None = None):
+        self.layout = layout
+        self.prices = prices
+        self.proof = proof
+
+
+@solver("bound", summary="prices of capacity: a proven lower bound at every size, no plan")
+def run_bound(request: Request) -> Outcome:
+    """Bound the first level; later levels too where the levels before are at a proven optimum."""
+    found = price_bound(request.scope, request.monitor, 0, seed=request.seed, plan=request.monitor.best)
+    ended = Termination.COMPLETED
+    if request.monitor.should_stop():
+        ended = Termination.USER if request.monitor.interrupted else Termination.TIME_LIMIT
+    info: dict[str, Any] = {}
+    if found.proof is not None:
+        info["certificate"] = certificate_document(found.proof.certificate)
+    return Outcome(ended, info=info)
+
+
+def price_bound(
+    scope: Scope,
+    monitor: Monitor,
+    level: int,
+    *,
+    caps: tuple[int, ...] = (),
+    seed: int = 0,
+    plan: Plan | None = None,
+    settings: Settings | None = None,
+) -> PriceBound:
+    """The best price bound of one level that time allows; every improvement goes to the monitor.
+
+    Parameters
+    ----------
+    caps
+        Values that earlier levels may not exceed.
+    plan
+        A plan that tells how far into the future capacity can be scarce.
+    """
+    problem = scope.problem
+    weights = _Weights(scope, level, caps)
+    layout = build_layout(scope, weights.form())
+    best = PriceBound(layout, no_prices(layout, price_horizon(layout, plan)))
+    value = None
+
+    def keep(layout: Layout, prices: Prices) -> None:
+        nonlocal value
+        if not np.isfinite(prices.value):
+            return
+        proof = prove(
+            layout,
+            prices,
+            level,
+            unit=weights.unit,
+            caps=caps,
+            earlier=weights.earlier,
+            limits=weights.limits,
+        )
+        if value is None or proof.certificate.bound > value:
+            value = proof.certificate.bound
+            best.layout, best.prices, best.proof = layout, prices, proof
+            monitor.bound(level, value, "bound")
+
+    prices = best.prices
+    for round_ in range(1 + (_ROUNDS if weights.any and problem.num_tasks else 0)):
+        prices = ascend(
+            layout,
+            prices,
+            seed=seed + round_,
+            settings=settings,
+            should_stop=monitor.should_stop,
+            on_stage=lambda found, layout=layout: keep(layout, found),  # type: ignore[misc]
+        )
+        keep(layout, prices)
+        if monitor.should_stop() or not weights.any:
+            break
+        weights.move(layout, prices, monitor.values[level] if monitor.values else None)
+        layout = build_layout(scope, weights.form())
+        if len(layout.pair_task) != len(prices.share):
+            prices = no_prices(layout, int(prices.edges[-1]))
+    return best
+
+
+def price_horizon(layout: Layout, plan: Plan | None) -> int:
+    """The tick after which capacity is taken to be free: some way beyond the end of a plan, if there is one."""
+    problem = layout.problem
+    if plan is not None:
+        placed = plan.mode >= 0
+        ends = plan.start[placed] + problem.duration[plan.mode[placed]]
+        return min(layout.horizon, int(1.1 * ends.max(initial=1)) + 1)
+    owner = np.repeat(np.arange(problem.num_modes), np.diff(problem.use_ptr))
+    work = np.zeros(problem.num_modes)
+    np.add.at(work, owner, problem.use_amount * (problem.use_resource < problem.num_nodes))
+    area = work[layout.mode] * layout.ticks
+    least = (
+        np.minimum.reduceat(area, layout.row_ptr[:-1]) if (np.diff(layout.row_ptr) > 0).all() else area[:1]
+    )
+    capacity = sum(int(problem.capacity(n)[1].max()) for n in range(problem.num_nodes))
+    longest = int(layout.ticks.max(initial=1))
+    begin = int(problem.release.max(initial=0))
+    return max(1, min(layout.horizon, begin + longest + int(2 * least.sum() / max(1, capacity))))
+
+
+class _Weights:
+    """Multipliers of limits and of earlier levels, in 1/unit of an objective unit, moved by Polyak steps."""
+
+    def __init__(self, scope: Scope, level: int, caps: tuple[int, ...]):
+        self.scope, self.level, self.caps = scope, level, caps
+        self.earlier: tuple[int, ...] = (0,) * len(caps)
+        self.limits: dict[str, int] = {limit.term: 0 for limit in scope.problem.limits}
+        self.unit = _FINE if self.any else 1
+
+    @property
+    def any(self) -> bool:
+        """There is something to weigh."""
+        return bool(self.caps or self.limits)
+
+    def form(self) -> Form:
+        """The relaxed objective."""
+        return combined(self.scope.problem, self.level, self.unit, self.earlier, self.limits)
+
+    def move(self, layout: Layout, prices: Prices, upper: int | None) -> None:
+        """Raise the multipliers of what the relaxed plan breaks, lower those of what it keeps."""
+        problem = self.scope.problem
+        rows = [(problem.levels[i], cap) for i, cap in enumerate(self.caps)]
+        rows += [(limit.form, limit.bound) for limit in problem.limits]
+        excess = np.array([_value(layout, prices, form) - bound for form, bound in rows], dtype=float)
+        norm = float((excess**2).sum())
+        target = float(upper * self.unit) if upper is not None else 1.05 * abs(prices.value) + 1
+        step = max(0.0, target - prices.value) / norm if norm > 0 else 0.0
+        moved = np.floor(np.maximum(0.0, np.array([*self.earlier, *self.limits.values()]) + step * excess))
+        whole = [int(value) for value in moved]
+        self.earlier = tuple(whole[: len(self.caps)])
+        self.limits = dict(zip(self.limits, whole[len(self.caps) :], strict=True))
+
+
+def _value(layout: Layout, prices: Prices, form: Form) -> int:
+    """What the relaxed plan is worth in ``form``, without shared charges."""
+    problem = layout.problem
+    chosen = np.flatnonzero(prices.row >= 0)
+    modes = layout.mode[prices.row[chosen]]
+    value = int(own_cost(problem, form, modes, prices.start[chosen]).sum())
+    rejected = layout.scope.free & (prices.row < 0)
+    value += int((form.rejected + form.late + 1000 * form.loss)[rejected].sum())
+    ends = prices.start[chosen] + problem.duration[modes]
+    return value + form.makespan * int(ends.max(initial=0))

@@ -1,0 +1,238 @@
+"""Search for good prices: batched incremental subgradients on ever finer buckets.
+
+The bound at any prices is valid; here floats look for large ones, `optalloc.solvers.prices.proof` makes them a proof.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from optalloc.problem import Ints
+from optalloc.solvers.prices.kernels import dual, sweep
+from optalloc.solvers.prices.layout import Floats, Layout, capacity_areas
+
+__all__ = ["STAGES", "Prices", "Settings", "Stage", "ascend", "evaluate_prices", "no_prices", "split"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Epochs on a number of buckets, with the step falling geometrically from ``large`` to ``small``."""
+
+    buckets: int
+    epochs: int
+    large: float
+    small: float
+
+
+STAGES = (
+    Stage(50, 40, 1.0, 0.03),
+    Stage(100, 30, 0.3, 0.03),
+    Stage(200, 30, 0.2, 0.02),
+    Stage(400, 30, 0.15, 0.015),
+    Stage(800, 30, 0.1, 0.01),
+)
+"""Levels of buckets 50 -> 100 -> ... were measured best: coarse prices are found in a few epochs and then refined."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the ascent.
+
+    Attributes
+    ----------
+    batches
+        Batches of tasks in one epoch, at most; at least four tasks to a batch.
+    share_step
+        Step of the shares of a charge, as a part of the charge, at step 1.
+    simplex_step
+        Exponent of the multiplicative step of the makespan's multipliers.
+    patience
+        A stage ends after so many epochs without a gain of ``least_gain`` (relative).
+    """
+
+    batches: int = 50
+    share_step: float = 0.05
+    simplex_step: float = 0.3
+    patience: int = 12
+    least_gain: float = 1e-6
+    stages: tuple[Stage, ...] = STAGES
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """Multipliers and what they are worth.
+
+    Attributes
+    ----------
+    edges, price
+        (B+1,) bucket edges; (R, B) price per unit and tick.
+    share
+        Share of each (task, charge) pair.
+    simplex
+        (R + J,) split of the makespan's weight among energy rows and ends; sums to at most 1.
+    value
+        The bound in floats.
+    row, start
+        (J,) the minimisers: row of the layout (-1: rejected or fixed) and start.
+    """
+
+    edges: Ints
+    price: Floats
+    share: Floats
+    simplex: Floats
+    value: float = -np.inf
+    row: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def no_prices(layout: Layout, until: int) -> Prices:
+    """Capacity is free, each charge is shared evenly, the makespan is priced by energy alone."""
+    problem = layout.problem
+    share = np.zeros(len(layout.pair_task))
+    for c in range(len(layout.charge)):
+        pairs = layout.charge_pair[layout.charge_ptr[c] : layout.charge_ptr[c + 1]]
+        share[pairs] = layout.charge[c] / max(1, len(pairs))
+    simplex = np.zeros(problem.num_resources + problem.num_tasks)
+    simplex[: problem.num_resources] = 0.9 / max(1, problem.num_resources)
+    simplex[problem.num_resources :] = 0.1 / max(1, problem.num_tasks)
+    edges = np.array([0, max(1, until)], dtype=np.int64)
+    return Prices(edges, np.zeros((problem.num_resources, 1)), share, simplex)
+
+
+def ascend(
+    layout: Layout,
+    prices: Prices,
+    *,
+    seed: int = 0,
+    settings: Settings | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    on_stage: Callable[[Prices], None] = lambda prices: None,
+) -> Prices:
+    """Improve ``prices``; stops early when ``should_stop`` says so, and then returns the best so far."""
+    settings = settings or Settings()
+    generator = np.random.default_rng(seed)
+    best = evaluate_prices(layout, prices)
+    for stage in settings.stages:
+        best = evaluate_prices(layout, split(best, stage.buckets))
+        best = _run_stage(layout, best, stage, settings, generator, should_stop)
+        on_stage(best)
+        if should_stop():
+            break
+    return best
+
+
+def split(prices: Prices, buckets: int) -> Prices:
+    """The same prices on about ``buckets`` equal buckets (and the old edges)."""
+    last = int(prices.edges[-1])
+    wanted = np.round(np.linspace(0, last, min(buckets, last) + 1)).astype(np.int64)
+    old = np.searchsorted(prices.edges, wanted[:-1], side="right") - 1
+    return replace(prices, edges=wanted, price=prices.price[:, old].copy(), value=-np.inf)
+
+
+def evaluate_prices(layout: Layout, prices: Prices) -> Prices:
+    """``prices`` with their bound and minimisers filled in."""
+    work = _Work(layout, prices.edges)
+    end_price, rate = multipliers(layout, prices.simplex)
+    cost, row, start = np.zeros(work.tasks), np.zeros(work.tasks, np.int64), np.zeros(work.tasks, np.int64)
+    rows, tasks, uses, shares, grid = work.arrays(prices.price)
+    free = layout.scope.free
+    dual(rows, tasks, uses, shares, grid, prices.share, end_price, rate, free, cost, row, start)
+    value = float(cost.sum() - (prices.price * work.areas).sum())
+    return replace(prices, value=value, row=row, start=start)
+
+
+def multipliers(layout: Layout, simplex: Floats) -> tuple[Floats, Floats]:
+    """(end price of each task, energy price of each resource) from the split of the makespan's weight."""
+    problem = layout.problem
+    weight, resources = layout.form.makespan, problem.num_resources
+    peak = np.array([max(1, int(problem.capacity(r)[1].max())) for r in range(resources)], dtype=float)
+    return weight * simplex[resources:], weight * simplex[:resources] / peak
+
+
+class _Work:
+    """Arrays that depend on the edges only."""
+
+    def __init__(self, layout: Layout, edges: Ints):
+        self.layout, self.edges = layout, edges
+        self.tasks = layout.problem.num_tasks
+        self.bucket = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        self.areas = capacity_areas(layout.scope, edges).astype(float)
+        self.lengths = np.diff(edges).astype(float)
+        self.before = np.zeros((layout.problem.num_resources, len(edges)))
+
+    def arrays(self, price: Floats) -> tuple[tuple[Any, ...], ...]:
+        """(rows, tasks, uses, shares, prices) as the kernels take them."""
+        return (*kernel_arrays(self.layout, float), (price, self.before, self.edges, self.bucket))
+
+
+def kernel_arrays(layout: Layout, number: Any) -> tuple[tuple[Any, ...], ...]:
+    """(rows, tasks, uses, shares) with costs as ``number``."""
+    problem = layout.problem
+    whole = (layout.row_ptr, layout.mode, layout.first, layout.last, layout.ticks)
+    rows = (*whole, layout.const.astype(number), layout.low.astype(number))
+    slopes = (array.astype(number) for array in (layout.slope, layout.tardiness, layout.late))
+    tasks = (*slopes, layout.due, layout.reject.astype(number))
+    uses = (problem.use_ptr, problem.use_resource, problem.use_amount.astype(number))
+    return rows, tasks, uses, (layout.share_ptr, layout.share)
+
+
+def _run_stage(
+    layout: Layout,
+    best: Prices,
+    stage: Stage,
+    settings: Settings,
+    generator: np.random.Generator,
+    should_stop: Callable[[], bool],
+) -> Prices:
+    work = _Work(layout, best.edges)
+    free = np.flatnonzero(layout.scope.free)
+    if len(free) == 0 or work.areas.sum() <= 0:
+        return best
+    price, share, simplex = best.price.copy(), best.share.copy(), best.simplex.copy()
+    mean_price, mean_share = price.copy(), share.copy()
+    batches = max(1, min(settings.batches, len(free) // 4))
+    unit = _step_unit(layout, best, work)
+    rows, tasks, uses, shares, grid = work.arrays(price)
+    since = 0
+    for epoch in range(stage.epochs):
+        factor = stage.large * (stage.small / stage.large) ** (epoch / max(1, stage.epochs - 1))
+        end_price, rate = multipliers(layout, simplex)
+        energy, ends = np.zeros(layout.problem.num_resources), np.zeros(work.tasks)
+        sweep(
+            rows, tasks, uses, shares, grid, share, end_price, rate,
+            generator.permutation(free), batches, factor * unit,
+            settings.share_step * factor, 1 / batches, mean_price, mean_share, work.areas, work.lengths,
+            layout.pair_charge, layout.charge.astype(float), layout.charge_ptr, layout.charge_pair, energy, ends,
+        )  # fmt: skip
+        simplex = _move_simplex(layout, simplex, energy, ends, settings.simplex_step * factor)
+        found = evaluate_prices(
+            layout, replace(best, price=mean_price.copy(), share=mean_share.copy(), simplex=simplex)
+        )
+        since = 0 if found.value > best.value + settings.least_gain * abs(best.value) else since + 1
+        best = found if found.value > best.value else best
+        if should_stop() or since >= settings.patience:
+            break
+    return best
+
+
+def _step_unit(layout: Layout, prices: Prices, work: _Work) -> float:
+    """0.3 * objective / (capacity area) / (mean capacity): the scale of a price that matters."""
+    area = float(work.areas.sum())
+    mean_capacity = area / (float(work.edges[-1]) * max(1, layout.problem.num_resources))
+    scale = max(
+        abs(prices.value), float(layout.low[layout.row_ptr[:-1].clip(max=len(layout.low) - 1)].sum()), 1.0
+    )
+    return 0.3 * scale / area / max(mean_capacity, 1e-9)
+
+
+def _move_simplex(layout: Layout, simplex: Floats, energy: Floats, ends: Floats, step: float) -> Floats:
+    """Exponentiated gradient: weight goes where the relaxed plan ends latest or needs most."""
+    if not layout.form.makespan:
+        return simplex
+    problem = layout.problem
+    peak = np.array([max(1, int(problem.capacity(r)[1].max())) for r in range(problem.num_resources)])
+    gradient = np.concatenate([energy / peak, ends])
+    moved = simplex * np.exp(step * gradient / max(1.0, float(gradient.max())))
+    return np.asarray(moved / moved.sum())

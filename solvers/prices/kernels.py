@@ -1,0 +1,230 @@
+"""Inner loops of the price bound. One source for floats (search) and integers (proof).
+
+Prices are constant on buckets between ``edges`` and 0 after the last. ``bucket[t]`` is the bucket of tick t.
+``before[r, k]`` is the price of one unit of r from tick 0 to edge k.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from optalloc.solvers.prices.jit import kernel
+
+__all__ = ["accumulate", "add_use", "dual", "least", "project", "sweep"]
+
+
+@kernel
+def accumulate(price: Any, edges: Any, before: Any) -> None:
+    """Fill ``before`` from ``price``."""
+    for r in range(price.shape[0]):
+        before[r, 0] = 0
+        for k in range(price.shape[1]):
+            before[r, k + 1] = before[r, k] + price[r, k] * (edges[k + 1] - edges[k])
+
+
+@kernel
+def _until(before: Any, price: Any, edges: Any, bucket: Any, r: int, tick: int) -> Any:
+    """Price of one unit of r from tick 0 to ``tick``."""
+    last = len(edges) - 1
+    if tick >= edges[last]:
+        return before[r, last]
+    if tick <= 0:
+        return before[r, 0]
+    k = bucket[tick]
+    return before[r, k] + price[r, k] * (tick - edges[k])
+
+
+@kernel
+def _own(const: Any, slope: Any, tardiness: Any, late: Any, due: int, end: int) -> Any:
+    """Own cost of a run that ends at ``end``."""
+    value = const + slope * end
+    if end > due:
+        value += late + tardiness * (end - due)
+    return value
+
+
+@kernel
+def _held(
+    lo: int,
+    hi: int,
+    use_resource: Any,
+    use_amount: Any,
+    before: Any,
+    price: Any,
+    edges: Any,
+    bucket: Any,
+    start: int,
+    end: int,
+) -> Any:
+    """Price of the capacity that a run holds in [start, end)."""
+    value = before[0, 0] * 0
+    for u in range(lo, hi):
+        r = use_resource[u]
+        span = _until(before, price, edges, bucket, r, end) - _until(before, price, edges, bucket, r, start)
+        value += use_amount[u] * span
+    return value
+
+
+@kernel
+def least(
+    j: int, rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any
+) -> Any:
+    """(least cost, row or -1 for rejection, start) of task j under the prices.
+
+    Within an interval of starts the cost is piecewise linear; it can be least only at the ends, at due - p, where a
+    price drops at the start, or where one rises at the end of the run.
+    """
+    row_ptr, mode, first, last, ticks, const, low = rows
+    slopes, tardinesses, lates, dues, reject = tasks
+    use_ptr, use_resource, use_amount = uses
+    share_ptr, share_index = shares
+    price, before, edges, bucket = prices
+    top = len(edges) - 1
+    slope, tardiness, late, due = slopes[j] + end_price[j], tardinesses[j], lates[j], dues[j]
+    best, best_row, best_start = reject[j], -1, 0
+    for i in range(row_ptr[j], row_ptr[j + 1]):
+        if low[i] >= best:
+            break
+        m, p, a, b = mode[i], ticks[i], first[i], last[i]
+        lo, hi = use_ptr[m], use_ptr[m + 1]
+        c = const[i] + before[0, 0] * 0
+        for q in range(share_ptr[m], share_ptr[m + 1]):
+            c += share[share_index[q]]
+        for u in range(lo, hi):
+            c += rate[use_resource[u]] * use_amount[u] * p
+        own = _own(c, slope, tardiness, late, due, a + p)
+        if own >= best:
+            continue
+        value = own + _held(lo, hi, use_resource, use_amount, before, price, edges, bucket, a, a + p)
+        if value < best:
+            best, best_row, best_start = value, i, a
+        for t in (due - p, b):
+            if a < t <= b:
+                own = _own(c, slope, tardiness, late, due, t + p)
+                if own < best:
+                    value = own + _held(
+                        lo, hi, use_resource, use_amount, before, price, edges, bucket, t, t + p
+                    )
+                    if value < best:
+                        best, best_row, best_start = value, i, t
+        for u in range(lo, hi):
+            r = use_resource[u]
+            for side in range(2):
+                shift = p * side
+                if a + shift >= edges[top]:
+                    continue
+                k = 1 if a + shift < 0 else bucket[a + shift] + 1
+                while k <= top - side:
+                    t = edges[k] - shift
+                    if t > b:
+                        break
+                    own = _own(c, slope, tardiness, late, due, t + p)
+                    if own >= best:
+                        break
+                    after = price[r, k] if k < top else price[r, k - 1] * 0
+                    drops = after < price[r, k - 1]
+                    rises = after > price[r, k - 1]
+                    if t > a and ((side == 0 and drops) or (side == 1 and rises)):
+                        value = own + _held(
+                            lo, hi, use_resource, use_amount, before, price, edges, bucket, t, t + p
+                        )
+                        if value < best:
+                            best, best_row, best_start = value, i, t
+                    k += 1
+    return best, best_row, best_start
+
+
+@kernel
+def dual(
+    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, free: Any,
+    cost: Any, row: Any, start: Any,
+) -> None:  # fmt: skip
+    """The minimum of every free task: fills ``cost``, ``row`` and ``start``."""
+    accumulate(prices[0], prices[2], prices[1])
+    for j in range(len(cost)):
+        if free[j]:
+            cost[j], row[j], start[j] = least(j, rows, tasks, uses, shares, prices, share, end_price, rate)
+        else:
+            cost[j], row[j], start[j] = 0, -1, 0
+
+
+@kernel
+def add_use(used: Any, r: int, amount: Any, start: int, end: int, edges: Any, bucket: Any) -> None:
+    """Add the unit-ticks of a run to the buckets that it covers."""
+    start, end = max(0, start), min(end, edges[-1])
+    if start >= end:
+        return
+    k = bucket[start]
+    while start < end:
+        until = min(end, edges[k + 1])
+        used[r, k] += amount * (until - start)
+        start = until
+        k += 1
+
+
+@kernel
+def project(share: Any, pairs: Any, budget: Any) -> None:
+    """Nearest shares >= 0 of one charge that sum to at most ``budget`` (Held, Wolfe and Crowder 1974)."""
+    total = 0.0
+    for q in pairs:
+        total += share[q]
+    if total <= budget:
+        return
+    values = np.sort(share[pairs])[::-1]
+    total, cut = 0.0, 0.0
+    for n in range(len(values)):
+        total += values[n]
+        level = (total - budget) / (n + 1)
+        if values[n] > level:
+            cut = level
+    for q in pairs:
+        share[q] = max(0.0, share[q] - cut)
+
+
+@kernel
+def sweep(
+    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, order: Any,
+    batches: int, step: float, share_step: float, average: float, mean_price: Any, mean_share: Any, areas: Any,
+    lengths: Any, pair_charge: Any, charge: Any, charge_ptr: Any, charge_pair: Any, energy: Any, ends: Any,
+) -> None:  # fmt: skip
+    """One epoch of the batched incremental subgradient method (Nedic and Bertsekas 2001): every task once.
+
+    After each batch the prices move by ``step`` times (use - its part of the capacity) per tick, and the running means
+    follow. ``energy`` (unit-ticks by resource) and ``ends`` of the chosen runs are left for the makespan's multipliers.
+    """
+    price, before, edges, bucket = prices
+    use_ptr, use_resource, use_amount = uses
+    share_ptr, share_index = shares
+    resources, buckets = price.shape
+    used = np.zeros((resources, buckets))
+    touched = np.zeros(len(charge), np.bool_)
+    for batch in range(batches):
+        lo, hi = batch * len(order) // batches, (batch + 1) * len(order) // batches
+        accumulate(price, edges, before)
+        used[:] = 0
+        touched[:] = False
+        for n in range(lo, hi):
+            j = order[n]
+            _, i, start = least(j, rows, tasks, uses, shares, prices, share, end_price, rate)
+            if i < 0:
+                continue
+            m, p = rows[1][i], rows[4][i]
+            ends[j] = start + p
+            for u in range(use_ptr[m], use_ptr[m + 1]):
+                add_use(used, use_resource[u], use_amount[u], start, start + p, edges, bucket)
+                energy[use_resource[u]] += use_amount[u] * p
+            for q in range(share_ptr[m], share_ptr[m + 1]):
+                pair = share_index[q]
+                share[pair] += share_step * charge[pair_charge[pair]]
+                touched[pair_charge[pair]] = True
+        part = (hi - lo) / len(order)
+        for r in range(resources):
+            for k in range(buckets):
+                moved = price[r, k] + step * (used[r, k] - part * areas[r, k]) / lengths[k]
+                price[r, k] = max(0.0, moved)
+                mean_price[r, k] += average * (price[r, k] - mean_price[r, k])
+        for c in range(len(charge)):
+            if touched[c]:
+                project(share, charge_pair[charge_ptr[c] : charge_ptr[c + 1]], charge[c])
+        for q in range(len(share)):
+            mean_share[q] += average * (share[q] - mean_share[q])

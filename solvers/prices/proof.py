@@ -1,0 +1,166 @@
+"""From float prices to an integer certificate: floats never decide."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from optalloc.certificate import Certificate, combined, fixed_part, form_divisor, level_texts
+from optalloc.problem import NEVER, Ints, Problem
+from optalloc.scope import Scope, Windows
+from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers
+from optalloc.solvers.prices.kernels import dual
+from optalloc.solvers.prices.layout import Layout, build_layout, capacity_areas
+
+__all__ = ["Proof", "prove"]
+
+_LARGEST_SCALE = 2**16
+
+
+class Proof:
+    """Integer multipliers, the bound that they prove, and the layout in their units.
+
+    Attributes
+    ----------
+    certificate
+        Can be saved and re-checked.
+    layout
+        Rows in units of 1/scale of an objective unit.
+    reduced
+        (J,) least priced cost of each free task, in the same units: the base of reduced costs.
+    total
+        The bound times scale, before rounding up.
+    """
+
+    def __init__(
+        self, certificate: Certificate, layout: Layout, price: Ints, share: Ints, reduced: Ints, total: int
+    ):
+        self.certificate = certificate
+        self.layout = layout
+        self.price = price
+        self.share = share
+        self.reduced = reduced
+        self.total = total
+
+
+def prove(
+    layout: Layout,
+    prices: Prices,
+    level: int,
+    *,
+    unit: int = 1,
+    caps: tuple[int, ...] = (),
+    earlier: tuple[int, ...] = (),
+    limits: Mapping[str, int] | None = None,
+    open_windows: Windows | None = None,
+) -> Proof:
+    """Round the multipliers down to integers and evaluate the bound exactly.
+
+    Parameters
+    ----------
+    layout, prices
+        From `ascend`, in units of 1/unit of an objective unit.
+    earlier, limits
+        The multipliers that went into ``layout.form``, in the same units.
+    """
+    scope = layout.scope
+    finer = _scale(layout, prices)
+    scale = finer * unit
+    whole_earlier = tuple(m * finer for m in earlier) or (0,) * len(caps)
+    whole_limits = {term: m * finer for term, m in (limits or {}).items() if m > 0}
+    form = combined(scope.problem, level, scale, whole_earlier, whole_limits)
+    exact = build_layout(scope, form, open_windows)
+    price = np.floor(prices.price * finer).astype(np.int64)
+    share = (
+        np.floor(prices.share * finer).astype(np.int64) if len(prices.share) == len(exact.pair_task) else None
+    )
+    share = np.zeros(len(exact.pair_task), dtype=np.int64) if share is None else share
+    _keep_within(exact, share)
+    end_price, rate = (np.floor(m * finer).astype(np.int64) for m in multipliers(layout, prices.simplex))
+    reduced = _minima(exact, prices.edges, price, share, end_price, rate)
+    problem = scope.problem
+    certificate = Certificate(
+        instance=problem.instance.name,
+        instance_sha256=problem.instance.sha256,
+        objective=level_texts(problem),
+        level=level,
+        scale=scale,
+        edges=tuple(prices.edges.tolist()),
+        bound=0,
+        caps=caps,
+        prices={
+            n: tuple(row.tolist()) for n, row in zip(problem.resource_label, price, strict=True) if row.any()
+        },
+        shares=_named_shares(problem, exact, share),
+        ends={problem.task_ids[j]: int(v) for j, v in enumerate(end_price) if v},
+        energy={problem.resource_label[r]: int(v) for r, v in enumerate(rate) if v},
+        limits=whole_limits,
+        earlier=whole_earlier,
+    )
+    total = _total(scope, exact, certificate, price, reduced)
+    divisor = form_divisor(problem.levels[level])
+    bound = -(-total // (scale * divisor)) * divisor
+    return Proof(_claim(certificate, bound), exact, price, share, reduced, total)
+
+
+def _claim(certificate: Certificate, bound: int) -> Certificate:
+    return replace(certificate, bound=bound)
+
+
+def _scale(layout: Layout, prices: Prices) -> int:
+    """The largest power of two at which every sum of the proof stays far below 2^62."""
+    largest = float(np.abs(layout.low).max(initial=1)) + float(
+        (prices.price.max(initial=0.0)) * prices.edges[-1]
+    )
+    finite = layout.reject[layout.reject < layout.never]
+    largest = max(largest, float(finite.max(initial=1)), abs(prices.value), 1.0)
+    scale = _LARGEST_SCALE
+    while scale > 1 and largest * scale * 64 > 2**61:
+        scale //= 2
+    return scale
+
+
+def _keep_within(layout: Layout, share: Ints) -> None:
+    """Rounding the money factor down can leave a charge smaller than its shares: take the excess away."""
+    for c in range(len(layout.charge)):
+        pairs = layout.charge_pair[layout.charge_ptr[c] : layout.charge_ptr[c + 1]]
+        excess = int(share[pairs].sum()) - int(layout.charge[c])
+        for pair in pairs.tolist():
+            if excess <= 0:
+                break
+            taken = min(excess, int(share[pair]))
+            share[pair] -= taken
+            excess -= taken
+
+
+def _minima(layout: Layout, edges: Ints, price: Ints, share: Ints, end_price: Ints, rate: Ints) -> Ints:
+    tasks = layout.problem.num_tasks
+    bucket = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    before = np.zeros((len(price), len(edges)), dtype=np.int64)
+    cost, row, start = (np.zeros(tasks, dtype=np.int64) for _ in range(3))
+    rows, table, uses, shares = kernel_arrays(layout, np.int64)
+    grid = (price, before, edges, bucket)
+    dual(rows, table, uses, shares, grid, share, end_price, rate, layout.scope.free, cost, row, start)
+    return cost
+
+
+def _total(scope: Scope, layout: Layout, certificate: Certificate, price: Ints, reduced: Ints) -> int:
+    """The sum that `optalloc.certificate.check_bound` derives again in plain loops."""
+    areas = capacity_areas(scope, np.array(certificate.edges, dtype=np.int64))
+    held = sum(int(p) * int(a) for p, a in zip(price.ravel(), areas.ravel(), strict=True) if p)
+    free = sum(int(v) for v in reduced[scope.free])
+    return min(free, NEVER**3) - held + fixed_part(scope.problem, scope, certificate)
+
+
+def _named_shares(problem: Problem, layout: Layout, share: Ints) -> dict[tuple[str, str, str], int]:
+    named = {}
+    for pair in np.flatnonzero(share).tolist():
+        task, charge = problem.task_ids[int(layout.pair_task[pair])], int(layout.pair_charge[pair])
+        if charge < problem.num_replicas:
+            dataset = problem.dataset_ids[int(problem.replica_dataset[charge])]
+            site = problem.site_ids[int(problem.replica_site[charge])]
+        else:
+            bought = int(problem.purchase_dataset[charge - problem.num_replicas])
+            dataset, site = problem.dataset_ids[bought], ""
+        named[task, dataset, site] = int(share[pair])
+    return named

@@ -1,0 +1,139 @@
+"""The price bound: never above an optimum, re-derived exactly by plain loops, refused when tampered with."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.random_instances import random_instance
+
+import optalloc as oa
+from optalloc.certificate import check_bound
+from optalloc.errors import InputError
+from optalloc.generators import generate
+from optalloc.instance import read_instance
+from optalloc.io.certificates import read_certificate, write_certificate
+from optalloc.scope import full_scope
+from optalloc.solvers.base import Monitor
+from optalloc.solvers.prices.ascent import Settings, Stage, ascend, no_prices
+from optalloc.solvers.prices.layout import build_layout
+from optalloc.solvers.prices.proof import prove
+
+QUICK = Settings(stages=(Stage(20, 12, 1.0, 0.05), Stage(60, 8, 0.3, 0.05)))
+
+
+def proof_of(problem, seed=0, until=60):
+    """A price bound of the first level from a few epochs."""
+    layout = build_layout(full_scope(problem), problem.levels[0])
+    return prove(layout, ascend(layout, no_prices(layout, until), seed=seed, settings=QUICK), 0)
+
+
+@pytest.fixture(scope="module")
+def ladder():
+    """A congested instance of twelve tasks with shared staging."""
+    return oa.compile(generate("ladder", tasks=12, seed=1))
+
+
+def test_the_checker_derives_the_same_integer(ladder):
+    """Kernel and plain loops agree to the unit."""
+    certificate = proof_of(ladder).certificate
+    checked = check_bound(ladder, certificate)
+    assert checked.value == certificate.bound > 0
+    assert checked.valid
+
+
+def test_a_bound_raised_by_one_unit_is_rejected(ladder):
+    """The claim must not go beyond what the multipliers prove."""
+    certificate = proof_of(ladder).certificate
+    assert not check_bound(ladder, replace(certificate, bound=certificate.bound + 1)).valid
+
+
+def test_a_price_with_its_sign_flipped_is_rejected(ladder):
+    """A negative multiplier proves nothing."""
+    certificate = proof_of(ladder).certificate
+    name, prices = next((n, p) for n, p in certificate.prices.items() if max(p) > 0)
+    k = int(np.argmax(prices))
+    flipped = {**certificate.prices, name: (*prices[:k], -prices[k], *prices[k + 1 :])}
+    with pytest.raises(InputError, match=name.split(":")[-1]):
+        check_bound(ladder, replace(certificate, prices=flipped))
+
+
+def test_shares_beyond_their_charge_are_rejected(ladder):
+    """What tasks pay of one transfer may not add up to more than the transfer costs."""
+    certificate = proof_of(ladder).certificate
+    key = next(iter(certificate.shares))
+    greedy = {**certificate.shares, key: certificate.shares[key] + 10**9}
+    with pytest.raises(InputError, match="charge"):
+        check_bound(ladder, replace(certificate, shares=greedy))
+
+
+def test_a_certificate_of_another_objective_or_instance_is_refused(ladder):
+    """Both are named in the file."""
+    certificate = proof_of(ladder).certificate
+    with pytest.raises(InputError, match="objective"):
+        check_bound(ladder, replace(certificate, objective=({"makespan": "1"},)))
+    with pytest.raises(InputError, match="instance"):
+        check_bound(ladder, replace(certificate, instance_sha256="0" * 64))
+
+
+def test_a_certificate_file_comes_back_as_it_was(ladder, tmp_path):
+    """Writing and reading; a damaged file names the place."""
+    certificate = proof_of(ladder).certificate
+    path = tmp_path / "c.json"
+    write_certificate(certificate, path)
+    assert read_certificate(path) == certificate
+    document = json.loads(path.read_text())
+    document["scale"] = "many"
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="scale"):
+        read_certificate(path)
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_the_bound_never_passes_the_optimum(chunk):
+    """Random instances with every feature switched on somewhere; the optimum is CP-SAT's."""
+    compared = 0
+    for seed in range(25 * chunk, 25 * chunk + 25):
+        problem = oa.compile(read_instance(random_instance(seed)))
+        exact = oa.solve(problem, "cpsat", time_limit=20, threads=1)
+        if exact.status != "OPTIMAL":
+            continue
+        bound = oa.solve(problem, "bound", time_limit=5).levels[0].bound
+        assert bound is None or bound <= exact.levels[0].objective, seed
+        compared += bound is not None
+    assert compared >= 8
+
+
+def test_candidate_starts_are_enough():
+    """The least cost over candidates is the least over every tick, at random prices, with calendars and due dates."""
+    from optalloc.certificate import _Proof
+
+    generator = np.random.default_rng(5)
+    for seed in range(6):
+        problem = oa.compile(generate("edge", tasks=5, seed=seed))
+        scope = full_scope(problem)
+        layout = build_layout(scope, problem.levels[0])
+        prices = no_prices(layout, 40)
+        edges = np.unique(generator.integers(0, 60, 8)).tolist()
+        edges = np.array([0, *[e for e in edges if e > 0]])
+        price = generator.integers(0, 4000, (problem.num_resources, len(edges) - 1)).astype(float)
+        certificate = prove(layout, replace(prices, edges=edges, price=price), 0).certificate
+        proof = _Proof(problem, scope, certificate)
+        for j in range(problem.num_tasks):
+            costs = [proof.rejection(j)] if scope.rejectable[j] else []
+            for mode in problem.modes_of(j).tolist():
+                for first, last in proof.intervals(mode):
+                    costs += [proof.cost(j, mode, start) for start in range(first, min(last, 400) + 1)]
+            assert proof.task(j) == min(costs)
+
+
+def test_same_seed_same_prices(ladder):
+    """Repeatable on one thread."""
+    assert proof_of(ladder, seed=3).certificate == proof_of(ladder, seed=3).certificate
+
+
+def test_a_tiny_time_limit_still_ends_well(ladder):
+    """Out of time before it begins: no bound, no error."""
+    result = oa.solve(ladder, "bound", time_limit=0)
+    assert result.status == "NO_SOLUTION"
+    assert Monitor(full_scope(ladder), 0).should_stop()
