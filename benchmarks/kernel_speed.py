@@ -22,7 +22,7 @@ from optalloc.problem import Problem
 from optalloc.scope import full_scope
 from optalloc.solvers.rules import RULES, DeadEnd, Desk, best_start
 
-COMPARING = ("max-min", "sufferage")
+COMPARING = ("atc", "min-min", "max-min", "sufferage")
 RUNS = 2000
 
 

@@ -1,5 +1,7 @@
 """Every dispatch rule: hand-derived orders, verified plans on random instances, fast searches equal to slow ones."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.problems import Mode, Replica, Task, make_problem
@@ -484,6 +486,19 @@ def test_the_start_gets_out_of_a_dead_end():
     assert desk.table.start == [3, 0]
 
 
+def test_the_start_can_be_told_to_stop():
+    """The first rule always runs; the others only while there is time."""
+    problem = next(p for p in random_problems("medium", range(30)) if best_start(full_scope(p)) is not None)
+    asked = []
+
+    def stop():
+        asked.append(True)
+        return True
+
+    assert best_start(full_scope(problem), should_stop=stop) is not None
+    assert asked == [True]
+
+
 def test_every_rule_is_a_registered_solver():
     """The registry and the rules name the same set, and `solve` runs them."""
     assert set(solver_names("rules")) == set(RULES)
@@ -493,3 +508,10 @@ def test_every_rule_is_a_registered_solver():
         result = oa.solve(problem, solver=name, time_limit=20)
         assert result.status in (oa.Status.FEASIBLE, oa.Status.NO_SOLUTION), result.message
         assert (result.plan is None) == (result.message.startswith("dead end"))
+
+
+def test_every_rule_is_documented():
+    """The page on rules has a row for each of them."""
+    page = Path(__file__).resolve().parents[1] / "docs" / "rules.md"
+    text = page.read_text(encoding="utf-8")
+    assert [name for name in RULES if f"| `{name}` |" not in text] == []

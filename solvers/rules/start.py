@@ -1,13 +1,13 @@
 """A plan to begin from: the best of a few fast rules."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
 from optalloc.errors import SolverError
 from optalloc.evaluation import evaluate
-from optalloc.problem import Plan
+from optalloc.problem import NEVER, Plan
 from optalloc.scope import Scope
 from optalloc.solvers.rules.completion import min_min, sufferage
 from optalloc.solvers.rules.data_then_devices import data_first
@@ -24,7 +24,10 @@ SMALL: Final = 300
 """Up to this many open tasks the rules that compare all ready tasks are tried too."""
 
 RETRIES: Final = 30
-"""How often a joint rule starts again with the tasks first that it could not place."""
+"""How often a joint rule starts again with the tasks first that it could not place, on small problems."""
+
+FEW_RETRIES: Final = 3
+"""The same on large problems."""
 
 RESTARTS: Final = 20
 """Random plans tried on small problems that no rule has solved."""
@@ -32,33 +35,39 @@ RESTARTS: Final = 20
 Fill = Callable[[Desk], None]
 
 
-def best_start(scope: Scope, seed: int = 0) -> Plan | None:
+def best_start(scope: Scope, seed: int = 0, should_stop: Callable[[], bool] = lambda: False) -> Plan | None:
     """The best plan, verified, of a few fast rules; None if all of them fail, which proves nothing.
 
     Parameters
     ----------
     seed
         Of the random restarts; without a dead end the answer does not depend on it.
+    should_stop
+        Asked before each further rule; the best plan so far is given once it says True.
     """
     try:
         blank = Desk(scope, seed)
     except DeadEnd:
         return None
-    small = len(blank.free) <= SMALL
     best, value = None, None
-    for plan in _plans(blank, _fills(blank, small), small):
+    for plan in _plans(blank, should_stop):
         found = _verified(scope, plan)
         if value is None or found < value:
             best, value = plan, found
     return best
 
 
-def _fills(desk: Desk, small: bool) -> list[Fill]:
-    orders = [(-smith_ratio(desk)).tolist(), desk.problem.release.tolist()]
+def _fills(desk: Desk) -> list[Fill]:
+    """The rules to try, the most promising first."""
+    small = len(desk.free) <= SMALL
+    orders = [(-smith_ratio(desk)).tolist()]
+    if (due_date(desk) < NEVER).any():
+        orders.append(due_date(desk).tolist())
     if len(desk.problem.pred_task):
         orders.append((-upward_rank(desk)).tolist())
-    fills = [joint_with_retries(order) for order in (*orders, due_date(desk).tolist())]
-    fills.append(wspt)
+    if small:
+        orders.append(desk.problem.release.tolist())
+    fills = [*map(joint_with_retries, orders), wspt]
     return [*fills, min_min, sufferage, atc, heft, data_first, cheapest] if small else fills
 
 
@@ -67,7 +76,7 @@ def joint_with_retries(priority: Sequence[float]) -> Fill:
 
     def fill(desk: Desk) -> None:
         urgent: list[int] = []
-        for _ in range(RETRIES):
+        for _ in range(RETRIES if len(desk.free) <= SMALL else FEW_RETRIES):
             trial = desk.copy()
             try:
                 place_jointly(trial, priority, urgent)
@@ -83,9 +92,11 @@ def joint_with_retries(priority: Sequence[float]) -> Fill:
     return fill
 
 
-def _plans(blank: Desk, fills: Iterable[Fill], small: bool) -> Iterator[Plan]:
+def _plans(blank: Desk, should_stop: Callable[[], bool]) -> Iterator[Plan]:
     found = False
-    for fill in fills:
+    for index, fill in enumerate(_fills(blank)):
+        if index and should_stop():
+            return
         desk = blank.copy()
         try:
             fill(desk)
@@ -93,7 +104,7 @@ def _plans(blank: Desk, fills: Iterable[Fill], small: bool) -> Iterator[Plan]:
             continue
         found = True
         yield desk.table.plan()
-    if not found and small:
+    if not found and len(blank.free) <= SMALL:
         yield from _random_plans(blank)
 
 
