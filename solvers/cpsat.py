@@ -109,7 +109,7 @@ class _Run:
         parameters = native.parameters
         parameters.num_workers = max(1, self.task.threads)
         parameters.random_seed = self.task.seed % 2**31
-        parameters.linearization_level = 2  # cuts on completion times: what proves sums of them
+        _prefer_cuts(parameters)
         parameters.catch_sigint_signal = False  # the caller's thread watches for interrupts
         apply_options(parameters, self.task.options)
         limit = min(self.task.monitor.remaining, parameters.max_time_in_seconds)
@@ -270,6 +270,13 @@ class _Watcher(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
             self.run.inbox.put(read_plan(self.run.built, self.value))
         except BaseException as failure:
             self.run.inbox.put(failure)
+
+
+def _prefer_cuts(parameters: Any) -> None:
+    """Cuts on completion times prove sums of them; of several workers, the first by default goes without."""
+    parameters.linearization_level = 2
+    if parameters.num_workers > 1:
+        parameters.extra_subsolvers.append("max_lp")
 
 
 def rounded_bound(value: float) -> int:
