@@ -1,5 +1,6 @@
 """The CP-SAT formulation: one tiny problem per constraint family, its optimum derived in a comment."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,9 @@ from support.problems import Mode, Replica, Task, make_problem
 
 from optalloc.errors import UnsupportedError
 from optalloc.formulations.cpsat import CpsatModel, add_cutoff, add_hint, build, export_cpsat, read_plan
-from optalloc.formulations.cpsat.objective import Linear
+from optalloc.formulations.cpsat.objective import Linear, form_value
 from optalloc.formulations.cpsat.profiles import Profile, allowed_spans, residual_profiles
-from optalloc.problem import ABSENT, FREE, REJECTED, Plan, Problem, Transfer
+from optalloc.problem import ABSENT, FREE, REJECTED, Form, Plan, Problem, Transfer
 from optalloc.scope import Scope, Windows, full_scope, windows
 
 
@@ -317,6 +318,33 @@ def test_makespan_ignores_rejected_tasks() -> None:
     assert solve(make_problem(tasks, levels=[{"makespan": 1, "rejected": 1}])).value == 1
 
 
+@pytest.mark.parametrize("part", [field.name for field in dataclasses.fields(Form)])
+def test_every_part_of_a_form_has_a_term(part: str) -> None:
+    """A coefficient anywhere in a form shows in its expression."""
+    task = Task([Mode(2, {0: 1}, money=3, utility=900), Mode(4, {0: 1})], due=3, penalty=5)
+    problem = make_problem([task])
+    scope = full_scope(problem)
+    terms = build(scope, windows(scope)).terms
+    empty = {field.name: np.zeros(1, dtype=np.int64) for field in dataclasses.fields(Form)}
+    ones = {part: 1 if part in ("makespan", "cost") else np.ones(1, dtype=np.int64)}
+    linear = form_value(terms, Form(**({**empty, "makespan": 0, "cost": 0} | ones)))
+    assert linear.range()[1] > 0
+
+
+def test_building_can_be_given_up() -> None:
+    """What `check` raises between the families ends the building."""
+    problem = make_problem([Task([Mode(1, {0: 1})])])
+    calls = []
+
+    def check() -> None:
+        calls.append(1)
+        if len(calls) == 7:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        build(full_scope(problem), windows(full_scope(problem)), check=check)
+
+
 def test_limit_on_cost_forces_the_slow_mode() -> None:
     """R10: the plan's money is at most 4, transfers and purchases included."""
     # Fast modes cost 3 each: two of them pass the limit, so one task is slow: 1 + 5.
@@ -530,6 +558,10 @@ def test_overflowing_energy_is_refused() -> None:
     tasks = [Task([Mode(2**30, {0: 2**40 + i})]) for i in range(3)]
     with pytest.raises(UnsupportedError, match="capacity"):
         solve(make_problem(tasks, [2**41], levels=[{"cost": 1, "makespan": 1}]))
+    # The area fits (2^41 * 2^20), 2^4 times as much work does not.
+    tasks = [Task([Mode(2**16, {0: 2**41 - i % 2})], deadline=2**20, penalty=0) for i in range(2**6)]
+    with pytest.raises(UnsupportedError, match="work"):
+        solve(make_problem(tasks, [2**41], levels=[{"late": 1}]))
 
 
 def test_common_unit_keeps_large_amounts_small() -> None:

@@ -11,7 +11,7 @@ from optalloc.errors import UnsupportedError
 from optalloc.formulations.cpsat.profiles import Profile
 from optalloc.formulations.cpsat.variables import Activity, CpsatVariables, Literal, Option
 
-__all__ = ["MAX_PRODUCT", "Item", "add_constraints", "check_product", "items_by_resource"]
+__all__ = ["MAX_PRODUCT", "Item", "add_constraints", "items_by_resource"]
 
 MAX_PRODUCT = 2**62
 """Products inside CP-SAT (energy, terms of a sum) must stay below: it computes in 64-bit integers."""
@@ -253,7 +253,7 @@ def _fit_over_time(
     first, last = min(item.option.first for item in items), max(item.last_end for item in items)
     unit = math.gcd(*(item.amount for item in items))
     capacity = profile.peak(first, last) // unit
-    check_product(capacity, last, "capacity", "horizon")
+    check_area("a capacity", capacity, last, sum(item.energy // unit for item in items))
     held = [_interval(variables, item, intervals) for item in items]
     amounts = [item.amount // unit for item in items]
     for begin, until, left in profile.segments(first, last):
@@ -275,18 +275,18 @@ def _interval(
     return intervals[key]
 
 
-def check_product(left: int, right: int, left_name: str, right_name: str) -> None:
-    """Refuse numbers whose product would overflow inside CP-SAT.
+def check_area(what: str, capacity: int, until: int, work: int = 0) -> None:
+    """Refuse areas (capacity * ticks, and the work to be done in them) that would overflow inside CP-SAT.
 
     Raises
     ------
     UnsupportedError
-        The product passes 2^62.
+        Together they pass 2^62.
     """
-    if left * right > MAX_PRODUCT:
+    if capacity * until + work > MAX_PRODUCT:
         raise UnsupportedError(
-            f"CP-SAT would overflow: {left_name} {left} times {right_name} {right} passes 2^62; "
-            "use coarser ticks or units, or the solver 'highs'."
+            f"CP-SAT would overflow: {what} of {capacity} for {until} ticks, with work of {work} unit-ticks, "
+            "passes 2^62; use coarser ticks or units, or the solver 'highs'."
         )
 
 
@@ -307,7 +307,7 @@ def fit_storage(variables: CpsatVariables) -> None:
             sizes.append(size)
         unit = _common_unit(sizes)
         capacity = int(int(variables.problem.site_storage[site]) / unit)
-        check_product(capacity, variables.windows.horizon, "storage", "horizon")
+        check_area("a storage", capacity, variables.windows.horizon)
         variables.model.add_cumulative(held, [int(size / unit) for size in sizes], capacity)
 
 
