@@ -155,8 +155,8 @@ class _Run:
     def solve(self) -> LevelAnswer:
         """Search; once more without the start if HiGHS misreads it."""
         found = self._search(self._start())
-        if self.run.misled and self.info["warm_start"] == "complete":
-            self.info["warm_start"] = "misread by HiGHS, so not used"
+        if self.run.misled and self.info["native_start"] == "complete":
+            self.info["native_start"] = "misread by HiGHS, so not used"
             found = self._search(None)
         if self.run.misled:
             raise SolverError("HiGHS takes a solution to be worth what it is not")
@@ -183,11 +183,11 @@ class _Run:
 
     def _start(self) -> Floats | None:
         """The start as values of all columns. One that the model has no place for is kept by the monitor."""
-        self.info["warm_start"] = "none"
+        self.info["native_start"] = "none"
         if self.task.start is None:
             return None
         values = start_values(self.milp, self.task.start)
-        self.info["warm_start"] = "complete" if values is not None else "no place in the model"
+        self.info["native_start"] = "complete" if values is not None else "no place in the model"
         if values is not None:
             self._verify(values, "the start")
         return values
