@@ -48,7 +48,7 @@ def halfway(problem: Problem, rng: np.random.Generator) -> Scope | None:
 def test_rules_respect_what_is_fixed(profile):
     """A plan that goes on from a plan under way keeps it, begins at ``not_before``, and breaks no rule."""
     found = 0
-    for seed, problem in problems(profile, range(25)):
+    for seed, problem in problems(profile, range(14)):
         rng = np.random.default_rng(seed)
         scope = halfway(problem, rng)
         if scope is None:
@@ -60,21 +60,21 @@ def test_rules_respect_what_is_fixed(profile):
                 continue
             assert evaluate(problem, plan, scope=scope).violations == (), (problem, name)
             found += 1
-    assert found >= 10
+    assert found >= 8
 
 
 @pytest.mark.parametrize("profile", ["small", "medium"])
 def test_tasks_may_be_taken_out_and_put_back(profile):
     """Removing random tasks and placing them again, as local search does, never breaks a rule."""
     moved = 0
-    for seed, problem in problems(profile, range(12)):
+    for seed, problem in problems(profile, range(8)):
         scope = full_scope(replace(problem, limits=()))
         try:
             plan = run_rule(RULES["random"], scope, seed)
         except DeadEnd:
             continue
         moved += shuffle(scope, plan, np.random.default_rng(seed))
-    assert moved > 20
+    assert moved > 10
 
 
 def shuffle(scope: Scope, plan: Plan, rng: np.random.Generator) -> int:
