@@ -12,12 +12,14 @@ __all__ = ["Signatures", "active_modes"]
 
 _CHUNK: Final = 200_000
 """Rows looked at together: bounds the memory."""
+_REMEMBERED: Final = 10**6
+"""Comparisons of signatures that are kept."""
 
 
 class Signatures:
     """What modes hold beside the devices of one node: multisets of tokens, equal ones with the same number.
 
-    Number 0 is the empty multiset.
+    Number 0 is the empty multiset. All numbers are given before the first comparison.
     """
 
     def __init__(self) -> None:
@@ -25,6 +27,7 @@ class Signatures:
         self._amounts: list[dict[int, int]] = [{}]
         self._size = [0]
         self._mask = [0]
+        self._known: dict[int, bool] = {}
 
     def number(self, amounts: Mapping[int, int]) -> int:
         """The signature of token -> amount."""
@@ -47,12 +50,18 @@ class Signatures:
     def subset(self, small: Ints, large: Ints) -> Bools:
         """Whether each ``small[i]`` is contained in ``large[i]``."""
         pairs, inverse = np.unique(small * len(self._amounts) + large, return_inverse=True)
-        known = [self._is_subset(*divmod(pair, len(self._amounts))) for pair in pairs.tolist()]
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        known = [self._is_subset(pair) for pair in pairs.tolist()]
         return np.asarray(np.array(known, dtype=bool)[inverse.reshape(-1)])
 
-    def _is_subset(self, small: int, large: int) -> bool:
-        other = self._amounts[large]
-        return all(other.get(token, 0) >= amount for token, amount in self._amounts[small].items())
+    def _is_subset(self, pair: int) -> bool:
+        known = self._known.get(pair)
+        if known is None:
+            small, large = (self._amounts[number] for number in divmod(pair, len(self._amounts)))
+            known = all(large.get(token, 0) >= amount for token, amount in small.items())
+            self._known[pair] = known
+        return known
 
 
 def _token_mask(tokens: Mapping[int, int]) -> int:
@@ -76,10 +85,7 @@ class Rows:
     signature: Ints
     mask: Ints
 
-    def __len__(self) -> int:
-        return len(self.mode)
-
-    def take(self, rows: Ints | Bools) -> "Rows":
+    def take(self, rows: Ints) -> "Rows":
         """Some of the rows."""
         return Rows(*(column[rows] for column in vars(self).values()))
 
@@ -153,41 +159,39 @@ def _dominated(rows: Rows, signatures: Signatures) -> Ints:
     The best remaining row of every group is compared with all rows after it; what it dominates leaves at once
     (dominance is transitive), and then it is the turn of the next.
     """
+    left = np.arange(len(rows.mode))
+    rank = np.cumsum(np.diff(rows.group, prepend=rows.group[:1]) != 0)
+    sizes = np.bincount(rank)
     found: list[Ints] = []
-    turn = 0
-    while len(rows):
-        starts = np.flatnonzero(np.diff(rows.group, prepend=-1))
-        sizes = np.diff(starts, append=len(rows))
-        unfinished = sizes > turn + 1
-        leader = np.repeat(starts + turn, np.where(unfinished, sizes, 0))
-        rows = rows.take(np.repeat(unfinished, sizes))
-        leader -= np.repeat(*_shift(starts, sizes, unfinished))
-        worse = _worse(rows, leader, signatures)
-        found.append(rows.mode[worse])
-        rows = rows.take(~worse)
-        turn += 1
+    for turn in range(int(sizes.max(initial=0))):
+        left = left[(sizes > turn + 1)[rank[left]]]
+        if not len(left):
+            break
+        sizes = np.bincount(rank[left], minlength=len(sizes))
+        worse = _worse(rows, left, sizes[sizes > 0], turn, signatures)
+        found.append(rows.mode[left[worse]])
+        sizes = sizes - np.bincount(rank[left[worse]], minlength=len(sizes))
+        left = np.delete(left, worse)
     return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
-def _shift(starts: Ints, sizes: Ints, kept: Bools) -> tuple[Ints, Ints]:
-    """How far the rows of each kept group move up when the other groups leave, and its size."""
-    gone = np.cumsum(np.where(kept, 0, sizes))
-    return gone[kept], sizes[kept]
+def _worse(rows: Rows, left: Ints, sizes: Ints, turn: int, signatures: Signatures) -> Ints:
+    """Positions in ``left`` of rows dominated by row number ``turn`` of their group; groups have ``sizes`` rows.
 
-
-def _worse(rows: Rows, leader: Ints, signatures: Signatures) -> Bools:
-    """Rows after their leader that the leader dominates; they are no shorter, by the order of the rows."""
-    later = np.flatnonzero((np.arange(len(rows)) > leader) & (rows.money[leader] <= rows.money))
-    best = leader[later]
+    Later rows are no shorter, by the order of the rows.
+    """
+    starts = np.cumsum(sizes) - sizes
+    leaders = left[starts + turn]
+    after = np.arange(len(left)) > np.repeat(starts + turn, sizes)
+    position = np.flatnonzero(after & (np.repeat(rows.money[leaders], sizes) <= rows.money[left]))
+    later, best = left[position], np.repeat(leaders, sizes)[position]
     for column, sign in ((rows.utility, -1), (rows.available, 1), (rows.amount, 1)):
         fits = sign * column[best] <= sign * column[later]
-        later, best = later[fits], best[fits]
+        position, later, best = position[fits], later[fits], best[fits]
     fits = (rows.mask[best] & ~rows.mask[later]) == 0
-    later, best = later[fits], best[fits]
-    unsure = np.flatnonzero((rows.signature[best] != 0) & (rows.signature[best] != rows.signature[later]))
-    fits = np.ones(len(later), dtype=bool)
+    position, later, best = position[fits], rows.signature[later[fits]], rows.signature[best[fits]]
+    unsure = np.flatnonzero((best != 0) & (best != later))
     if len(unsure):
-        fits[unsure] = signatures.subset(rows.signature[best[unsure]], rows.signature[later[unsure]])
-    worse = np.zeros(len(rows), dtype=bool)
-    worse[later[fits]] = True
-    return worse
+        contained = signatures.subset(best[unsure], later[unsure])
+        position = np.delete(position, unsure[~contained])
+    return position
