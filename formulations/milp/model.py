@@ -207,7 +207,8 @@ def _add_rows(model: Any, name: str, rows: Iterable[Row], terms: _Terms) -> bool
     possible = True
     for row in rows:
         if len(row.columns):
-            block.add(row.key, _bounded(row, terms.sum(row.coefficients, row.columns)))
+            key = row.key if len(row.key) > 1 else row.key[0]
+            block.add(key, _bounded(row, terms.sum(row.coefficients, row.columns)))
         else:
             possible &= holds_empty(row)
     return possible
@@ -253,5 +254,5 @@ def export_milp(problem: Problem, path: str | Path, *, format: str | None = None
     model = build(scope, windows(scope), level).model
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"model.{kind}")
-        model.write(str(file), format=kind, io_options={"symbolic_solver_labels": True})
+        model.write(str(file), io_options={"symbolic_solver_labels": True})
         write_bytes(path, file.read_bytes())
