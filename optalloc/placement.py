@@ -80,18 +80,11 @@ class Timetable:
         """Replica -> how it is held."""
         self.bought: list[int] = [0] * problem.num_purchases
         """(B,) placed tasks that use the purchase."""
-        self._unlisted = tuple(t for t in scope.transfers if t.replica < 0)
-        self._reserve_fixed()
-
-    def _reserve_fixed(self) -> None:
-        for transfer in self.scope.transfers:
-            if transfer.replica >= 0:
-                self.stage(transfer)
-            else:
-                self._occupy(transfer, -1)
-                size = _unlisted_size(self.problem, transfer)
-                self._hold(transfer.site, -size, transfer.start, transfer.end)
-        for task in np.flatnonzero(self.scope.mode >= 0).tolist():
+        self.unlisted: list[Transfer] = []
+        """Transfers of replicas that no mode can read; they only take channels and storage."""
+        for transfer in scope.transfers:
+            self.stage(transfer)
+        for task in np.flatnonzero(scope.mode >= 0).tolist():
             mode, start = self.mode[task], self.start[task]
             self.commit(Placement(task, mode, start, start + self.facts(mode).duration))
 
@@ -203,8 +196,8 @@ class Timetable:
 
     @property
     def transfers(self) -> tuple[Transfer, ...]:
-        """All transfers, those fixed from the start first."""
-        return (*self._unlisted, *(held.transfer for held in self.held.values()))
+        """All transfers."""
+        return (*self.unlisted, *(held.transfer for held in self.held.values()))
 
     def plan(self) -> Plan:
         """What is reserved, as a Plan; tasks not decided yet are FREE in it."""
@@ -220,9 +213,11 @@ class Timetable:
         for resource, amount in facts.uses:
             self._profile(resource).add(-amount, start, end)
         for replica in facts.needs:
-            held = self._own(replica)
-            held.readers[task] = end
-            self._retain(replica, held, max(held.until, end))
+            # A run of the state may read what nothing is known to have brought.
+            if replica in self.held:
+                held = self._own(replica)
+                held.readers[task] = end
+                self._retain(replica, held, max(held.until, end))
         for purchase in facts.buys:
             self.bought[purchase] += 1
         self.mode[task], self.start[task], self.end[task] = mode, start, end
@@ -310,6 +305,11 @@ class Timetable:
         if transfer.replica in self.held:
             raise ValueError(f"Replica {transfer.replica} has its transfer already.")
         self._occupy(transfer, -1)
+        if transfer.replica < 0:
+            size = _unlisted_size(self.problem, transfer)
+            self._hold(transfer.site, -size, transfer.start, transfer.end)
+            self.unlisted.append(transfer)
+            return
         held = Held(transfer, {}, transfer.start, self._token)
         self.held[transfer.replica] = held
         self._retain(transfer.replica, held, transfer.end)
@@ -329,7 +329,7 @@ class Timetable:
         twin.__dict__.update(self.__dict__)
         # Neither side owns the shared parts any more: whoever writes first makes its own.
         self._token, twin._token = object(), object()
-        for name in ("profiles", "mode", "start", "end", "bought", "storage", "held"):
+        for name in ("profiles", "mode", "start", "end", "bought", "storage", "held", "unlisted"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
