@@ -62,7 +62,8 @@ def compare(
 
 
 def _progress(row: Row) -> None:
-    say(f"{row.instance}: {row.solver} (seed {row.seed}): {row.status} in {row.seconds:.1f} s")
+    message = f": {row.message}" if row.message else ""
+    say(f"{row.instance}: {row.solver} (seed {row.seed}): {row.status} in {row.seconds:.1f} s{message}")
 
 
 def _print(result: Comparison) -> None:
