@@ -3,11 +3,13 @@
 import os
 import re
 import shlex
+from inspect import signature
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import optalloc as oa
 from optalloc.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,20 +24,21 @@ def _blocks(page: Path, language: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_examples_run(page, tmp_path, monkeypatch):
-    """The blocks of a page run one after the other in one namespace; functions named test_* are called."""
+    """The blocks of a page run in order in one namespace that knows an ``instance``; tests in it are called."""
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "example"}
+    namespace: dict[str, object] = {"__name__": "example", "oa": oa, "instance": oa.read("real-8")}
     for block in _blocks(page, "python"):
         exec(compile(block, str(page), "exec"), namespace)
     for name, value in list(namespace.items()):
-        if name.startswith("test_") and callable(value):
+        if name.startswith("test_") and callable(value) and not signature(value).parameters:
             value()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_shell_examples_run(page, tmp_path, monkeypatch):
-    """Lines that begin with ``optalloc`` succeed, in order, in an empty folder (``compose`` needs data: not here)."""
+    """Lines that begin with ``optalloc`` succeed, in order, beside a ``plan.json`` (``compose`` needs data)."""
     monkeypatch.chdir(tmp_path)
+    oa.write_schedule(oa.solve("real-8", "wspt").schedule, "plan.json")
     for block in _blocks(page, "sh"):
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
