@@ -1,0 +1,57 @@
+"""What prices tell the search: which modes are worth trying, and what capacity is worth when."""
+
+from typing import Any
+
+import numpy as np
+
+from optalloc.solvers.lns.arrays import Guide
+from optalloc.solvers.lns.jit import kernel
+from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers
+from optalloc.solvers.prices.kernels import accumulate, least
+from optalloc.solvers.prices.layout import Floats, Layout
+
+__all__ = ["price_guide", "reduced_costs"]
+
+MOST_ROWS = 96
+"""Rows of a task whose reduced cost is worked out, those with the least own cost first; the rest follow unpriced."""
+
+
+@kernel
+def _row_costs(
+    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, most: int,
+    cost: Any,
+) -> None:  # fmt: skip
+    """Fill ``cost`` with the least priced cost of each row, or leave it where a task has too many rows."""
+    row_ptr = rows[0]
+    one = row_ptr.copy()
+    alone = (one, rows[1], rows[2], rows[3], rows[4], rows[5], rows[6])
+    accumulate(prices[0], prices[2], prices[1])
+    for j in range(len(row_ptr) - 1):
+        for i in range(row_ptr[j], min(row_ptr[j + 1], row_ptr[j] + most)):
+            one[j], one[j + 1] = i, i + 1
+            cost[i] = least(j, alone, tasks, uses, shares, prices, share, end_price, rate)[0]
+
+
+def reduced_costs(layout: Layout, prices: Prices) -> Floats:
+    """(N,) least priced cost of each row; infinite beyond the first ``MOST_ROWS`` of a task."""
+    rows, tasks, uses, shares = kernel_arrays(layout, float)
+    tasks = (*tasks[:-1], np.full(len(tasks[-1]), 1e300))
+    end_price, rate = multipliers(layout, prices.simplex)
+    bucket = np.repeat(np.arange(len(prices.edges) - 1), np.diff(prices.edges))
+    before = np.zeros((layout.problem.num_resources, len(prices.edges)))
+    cost = np.full(len(layout.mode), np.inf)
+    arrays = (rows, tasks, uses, shares, (prices.price, before, prices.edges, bucket))
+    _row_costs(*arrays, prices.share, end_price, rate, MOST_ROWS, cost)
+    return cost
+
+
+def price_guide(layout: Layout, prices: Prices) -> Guide:
+    """Modes by reduced cost, and the prices. ``layout`` must be of the scope and form that is searched."""
+    cost = reduced_costs(layout, prices)
+    best = np.full(layout.problem.num_modes, np.inf)
+    finite = np.isfinite(cost)
+    # Rows that were not priced come after all others, cheapest first.
+    shift = cost[finite].max(initial=0.0) + 1.0 - min(0.0, float(layout.low.min(initial=0)))
+    np.minimum.at(best, layout.mode, np.where(finite, cost, shift + layout.low))
+    modes = np.unique(layout.mode)
+    return Guide(modes, best[modes], prices.edges, prices.price)

@@ -1,0 +1,259 @@
+"""The compiled search: take some tasks out, put them back in another order, keep what is better."""
+
+from math import log
+from typing import Any
+
+from optalloc.problem import FREE, REJECTED
+from optalloc.solvers.lns.columns import (
+    BEST, BEST_PLAN, BEST_ROUTE, BIAS, CHOSEN, COEFFICIENTS, COUNTS, IS_FREE, KEY, NEED_HI, NEED_LO, NORMAL, OLD_MODE,
+    OLD_START, ONLY, ORDER, OUT, OUT_COLUMNS, PICKED, PRED_HI, PRED_LO, REJECT, REPLICAS, ROUTE, SAVED, SLOPE, START,
+    TARDINESS, TASKS, TICKS, WEIGHT,
+)  # fmt: skip
+from optalloc.solvers.lns.draws import below, uniform
+from optalloc.solvers.lns.jit import kernel, part
+from optalloc.solvers.lns.neighbours import NAMES, choose
+from optalloc.solvers.lns.placing import (
+    best_start, earliest, held_row, may_drop, mode_row, place, plan_row, take_out, task_row, value,
+)  # fmt: skip
+
+__all__ = ["EVERY_MODE", "keep", "left_shift", "list_tasks", "put", "search"]
+
+EVERY_MODE = 2**40
+OPERATORS = len(NAMES)
+
+
+@part
+def _out(c: Any, n: int) -> int:
+    return c[OUT] + OUT_COLUMNS * n
+
+
+# whole plans ------------------------------------------------------------------------------------------------
+@kernel
+def put(c: Any, s: Any, plan: Any, route: Any) -> None:
+    """Fill an empty state: ``plan`` has (mode, start) of each task, ``route`` the routes of replicas (-1: any)."""
+    for k in range(c[REPLICAS]):
+        s[held_row(c, k) + ONLY] = route[k]
+    for j in range(c[TASKS]):
+        if plan[j, 0] >= 0 or plan[j, 0] == REJECTED:
+            place(c, s, j, plan[j, 0], plan[j, 1])
+        else:
+            s[plan_row(c, j) + CHOSEN] = plan[j, 0]
+    for k in range(c[REPLICAS]):
+        s[held_row(c, k) + ONLY] = -1
+
+
+@kernel
+def keep(c: Any, s: Any) -> bool:
+    """Copy the current plan if it is better than the best so far."""
+    now = value(c, s, 0)
+    if now >= s[c[BEST]]:
+        return False
+    s[c[BEST]] = now
+    for j in range(c[TASKS]):
+        s[c[BEST_PLAN] + 2 * j] = s[plan_row(c, j) + CHOSEN]
+        s[c[BEST_PLAN] + 2 * j + 1] = s[plan_row(c, j) + START]
+    for k in range(c[REPLICAS]):
+        s[c[BEST_ROUTE] + k] = s[held_row(c, k) + ROUTE]
+    return True
+
+
+@kernel
+def left_shift(c: Any, s: Any, rank: Any) -> None:
+    """Move every free run, in the order ``rank``, to its earliest start in the same mode; routes stay."""
+    for n in range(len(rank)):
+        j = rank[n]
+        m, start = s[plan_row(c, j) + CHOSEN], s[plan_row(c, j) + START]
+        if m < 0 or not c[task_row(c, j) + IS_FREE]:
+            continue
+        mode = mode_row(c, m)
+        for i in range(c[mode + NEED_LO], c[mode + NEED_HI]):
+            held = held_row(c, c[i])
+            s[c[SAVED] + 2 * c[i]] = s[held + ONLY]
+            s[held + ONLY] = s[held + ROUTE]
+        take_out(c, s, j)
+        place(c, s, j, m, min(earliest(c, s, j, m), start))
+        for i in range(c[mode + NEED_LO], c[mode + NEED_HI]):
+            s[held_row(c, c[i]) + ONLY] = s[c[SAVED] + 2 * c[i]]
+
+
+@kernel
+def list_tasks(c: Any, x: Any, s: Any, rank: Any, count: int, theta: float) -> int:
+    """List scheduling: put every waiting task in the order ``rank``; returns the first that has no place, or -1."""
+    for n in range(len(rank)):
+        j = rank[n]
+        if s[plan_row(c, j) + CHOSEN] != FREE or _insert(c, x, s, j, count, theta):
+            continue
+        if not _insert(c, x, s, j, EVERY_MODE, theta):
+            return j
+    return -1
+
+
+# insertion --------------------------------------------------------------------------------------------------
+@part
+def _ready(c: Any, s: Any, j: int) -> bool:
+    """No predecessor of j waits."""
+    task = task_row(c, j)
+    for i in range(c[task + PRED_LO], c[task + PRED_HI], 2):
+        if s[plan_row(c, c[i]) + CHOSEN] == FREE:
+            return False
+    return True
+
+
+@kernel
+def _insert(c: Any, x: Any, s: Any, j: int, count: int, theta: float) -> bool:
+    """Put waiting task j where the guide is least, or reject it if that costs less."""
+    mode, start, guide = best_start(c, x, s, j, count, theta)
+    if may_drop(c, s, j) and c[task_row(c, j) + COEFFICIENTS + REJECT] < guide:
+        place(c, s, j, REJECTED, 0)
+        return True
+    if mode < 0:
+        return False
+    place(c, s, j, mode, start)
+    return True
+
+
+@part
+def _insert_all(c: Any, x: Any, s: Any, found: int, count: int, theta: float) -> int:
+    """Put the tasks taken out back, each as soon as its predecessors are; returns how many were."""
+    for done in range(found):
+        n = done
+        while n < found and not _ready(c, s, s[_out(c, n) + ORDER]):
+            n += 1
+        if n == found:
+            return done
+        j = s[_out(c, n) + ORDER]
+        for i in range(n, done, -1):
+            s[_out(c, i) + ORDER] = s[_out(c, i - 1) + ORDER]
+        s[_out(c, done) + ORDER] = j
+        if not _insert(c, x, s, j, count, theta):
+            return done
+    return found
+
+
+@part
+def _order_key(c: Any, s: Any, kind: int, n: int) -> int:
+    """Where a task goes in the order: random, as it was, or short and important ones first; with noise."""
+    out = _out(c, n)
+    m = s[out + OLD_MODE]
+    if kind == 0 or m < 0:
+        return below(c, s, 2**40)
+    if kind == 1:
+        return 1000 * s[out + OLD_START] + below(c, s, 6000)
+    if kind == 2:
+        task = task_row(c, s[out + PICKED]) + COEFFICIENTS
+        weight = c[task + SLOPE] + c[task + TARDINESS] + 1e-6
+        return int(1e6 * c[mode_row(c, m) + TICKS] / weight * (0.6 + uniform(c, s)))
+    return 1000 * s[out + OLD_START] + below(c, s, 1000)
+
+
+@part
+def _order(c: Any, s: Any, found: int) -> None:
+    kind = below(c, s, 4)
+    for n in range(found):
+        s[c[KEY] + s[_out(c, n) + PICKED]] = _order_key(c, s, kind, n)
+    if kind == 3:
+        # As before, but one of them comes first.
+        s[c[KEY] + s[_out(c, below(c, s, found)) + PICKED]] = -1
+    for n in range(found):
+        j, i = s[_out(c, n) + PICKED], n
+        while i > 0 and s[c[KEY] + s[_out(c, i - 1) + ORDER]] > s[c[KEY] + j]:
+            s[_out(c, i) + ORDER] = s[_out(c, i - 1) + ORDER]
+            i -= 1
+        s[_out(c, i) + ORDER] = j
+
+
+# a step -----------------------------------------------------------------------------------------------------
+@part
+def _save(c: Any, s: Any) -> None:
+    for k in range(c[REPLICAS]):
+        s[c[SAVED] + 2 * k] = s[held_row(c, k) + ROUTE]
+        s[c[SAVED] + 2 * k + 1] = s[held_row(c, k) + ONLY]
+
+
+@part
+def _back(c: Any, s: Any, found: int, done: int) -> None:
+    """Undo a step of which the first ``done`` tasks are placed anew."""
+    for n in range(done):
+        take_out(c, s, s[_out(c, n) + ORDER])
+    for k in range(c[REPLICAS]):
+        s[held_row(c, k) + ONLY] = s[c[SAVED] + 2 * k]
+    for n in range(found):
+        out = _out(c, n)
+        place(c, s, s[out + PICKED], s[out + OLD_MODE], s[out + OLD_START])
+    for k in range(c[REPLICAS]):
+        s[held_row(c, k) + ONLY] = s[c[SAVED] + 2 * k + 1]
+
+
+@part
+def _unbias(c: Any, s: Any) -> None:
+    for k in range(c[REPLICAS]):
+        s[held_row(c, k) + BIAS] = NORMAL
+
+
+@part
+def _draw(c: Any, s: Any) -> int:
+    """A neighbourhood, by weight."""
+    total = 0
+    for i in range(OPERATORS):
+        total += s[c[WEIGHT] + i]
+    left = below(c, s, total)
+    for i in range(OPERATORS):
+        left -= s[c[WEIGHT] + i]
+        if left < 0:
+            return i
+    return 0
+
+
+@part
+def _take_out_all(c: Any, s: Any, found: int) -> None:
+    for n in range(found):
+        out = _out(c, n)
+        j = s[out + PICKED]
+        s[out + OLD_MODE] = s[plan_row(c, j) + CHOSEN]
+        s[out + OLD_START] = s[plan_row(c, j) + START]
+        take_out(c, s, j)
+
+
+@part
+def _step(c: Any, x: Any, s: Any, size: int, count: int, theta: float, slack: float) -> bool:
+    """One step; whether the plan was changed. One that is worse by about ``slack`` is accepted at times."""
+    operator = _draw(c, s)
+    s[c[COUNTS] + 2 * operator] += 1
+    _save(c, s)
+    before = value(c, s, 0)
+    found = choose(c, s, operator, min(2 + below(c, s, size - 1), c[TASKS]))
+    if found > 0:
+        _take_out_all(c, s, found)
+        _order(c, s, found)
+    done = _insert_all(c, x, s, found, count, theta)
+    _unbias(c, s)
+    after = value(c, s, 0)
+    if found == 0 or done < found or after > before - slack * log(uniform(c, s)):
+        _back(c, s, found, done)
+        return False
+    if after < before:
+        s[c[COUNTS] + 2 * operator + 1] += 1
+    return True
+
+
+@kernel
+def search(c: Any, x: Any, s: Any, steps: int, size: int, count: int, theta: float, slack: float) -> int:
+    """Run ``steps`` steps with up to ``size`` tasks each; returns how many changed the plan.
+
+    Parameters
+    ----------
+    count
+        Modes tried per task; all of them in one step of twenty.
+    theta
+        Weight of the guide prices; one step in two goes without.
+    slack
+        Objective that a step may lose, in the mean.
+    """
+    changed = 0
+    for _ in range(steps):
+        many = count if uniform(c, s) < 0.95 else EVERY_MODE
+        guide = theta if uniform(c, s) < 0.5 else 0.0
+        if _step(c, x, s, size, many, guide, slack):
+            changed += 1
+            keep(c, s)
+    return changed

@@ -1,0 +1,374 @@
+"""Place one task, take one back: the compiled twin of `optalloc.placement` where transfers hold nothing.
+
+It answers like `Timetable.earliest` when no replica has a channel limit or goes to a site with a storage limit.
+Names: ``c``, ``x``, ``s`` as in `optalloc.solvers.lns.columns`; j a task; m a mode; k a replica; the address of a row is called
+by what the row is about.
+"""
+
+from typing import Any
+
+from optalloc.problem import FREE, REJECTED
+from optalloc.solvers.lns.columns import (
+    ARRIVAL, AT, BEFORE, BIAS, BOUND, BUCKET, BUY_HI, BUY_LO, BUYERS, CAND, CAND_HI, CAND_LO, CHOSEN, CLOSED,
+    COEFFICIENTS, CONST, DUE, EDGE, EDGES, END, FIRST, FIXED, FORM, FORM_COLUMNS, FORM_FACTS, FORMS, FROM_TICK, GRATIS,
+    HELD, HELD_COLUMNS, IS_FREE, LAST, LATE, LATEST, LEAST, LOW, MAKESPAN, MODE, MODE_WIDTH, MONEY, NEED_HI, NEED_LO,
+    ONLY, PLAN, PLAN_COLUMNS, PRED_HI, PRED_LO, PRICE, READERS, REJECT, REJECTABLE, REPLICA, REPLICA_COLUMNS, ROUTE,
+    ROUTE_HI, ROUTE_LO, SLOPE, SPAN, START, SUCC_HI, SUCC_LO, SUMS, TARDINESS, TASK, TASK_WIDTH, TASKS, TICKS, TOTAL,
+    UNTIL, USE_HI, USE_LO, WAITING,
+)  # fmt: skip
+from optalloc.solvers.lns.jit import kernel, part
+from optalloc.solvers.lns.profiles import NEVER, fit, reserve
+
+__all__ = [
+    "best_start", "charges", "earliest", "held_row", "increase", "may_drop", "mode_row", "place", "plan_row",
+    "replica_row", "take_out", "task_row", "value",
+]  # fmt: skip
+
+
+# rows -------------------------------------------------------------------------------------------------------
+@part
+def task_row(c: Any, j: int) -> int:
+    return c[TASK] + c[TASK_WIDTH] * j
+
+
+@part
+def mode_row(c: Any, m: int) -> int:
+    return c[MODE] + c[MODE_WIDTH] * m
+
+
+@part
+def replica_row(c: Any, k: int) -> int:
+    return c[REPLICA] + REPLICA_COLUMNS * k
+
+
+@part
+def plan_row(c: Any, j: int) -> int:
+    """In s."""
+    return c[PLAN] + PLAN_COLUMNS * j
+
+
+@part
+def held_row(c: Any, k: int) -> int:
+    """In s."""
+    return c[HELD] + HELD_COLUMNS * k
+
+
+# replicas ---------------------------------------------------------------------------------------------------
+@part
+def _route(c: Any, s: Any, k: int, by: int) -> int:
+    """The cheapest route of replica k that arrives by tick ``by``, the faster one among equals; -1: none."""
+    replica, only, best = replica_row(c, k), s[held_row(c, k) + ONLY], -1
+    for q in range(c[replica + ROUTE_LO], c[replica + ROUTE_HI], 2):
+        if (only >= 0 and q != only) or c[replica + FROM_TICK] + c[q] > by:
+            continue
+        if best < 0 or c[q + 1] < c[best + 1] or (c[q + 1] == c[best + 1] and c[q] < c[best]):
+            best = q
+    return best
+
+
+@part
+def _arrival(c: Any, s: Any, k: int) -> int:
+    """First tick at which replica k can be read, as it is or over its fastest route."""
+    replica, held = replica_row(c, k), held_row(c, k)
+    if c[replica + FIXED] >= 0:
+        return c[replica + FIXED]
+    if s[held + READERS] > 0:
+        return s[held + ARRIVAL]
+    first = NEVER
+    for q in range(c[replica + ROUTE_LO], c[replica + ROUTE_HI], 2):
+        if s[held + ONLY] < 0 or s[held + ONLY] == q:
+            first = min(first, c[replica + FROM_TICK] + c[q])
+    return first
+
+
+@part
+def _unpaid(c: Any, s: Any, k: int) -> bool:
+    """Nobody has brought replica k."""
+    return c[replica_row(c, k) + FIXED] < 0 and s[held_row(c, k) + READERS] == 0
+
+
+# starts -----------------------------------------------------------------------------------------------------
+@part
+def _lowest(c: Any, s: Any, j: int, m: int) -> int:
+    """First start that everything but capacity allows, or NEVER."""
+    task, mode = task_row(c, j), mode_row(c, m)
+    lower = c[mode + FIRST]
+    for i in range(c[task + PRED_LO], c[task + PRED_HI], 2):
+        pred = plan_row(c, c[i])
+        if s[pred + CHOSEN] >= 0:
+            lower = max(lower, s[pred + END] + c[i + 1])
+        elif s[pred + CHOSEN] == REJECTED:
+            return NEVER
+    for i in range(c[mode + NEED_LO], c[mode + NEED_HI]):
+        lower = max(lower, _arrival(c, s, c[i]))
+    return lower
+
+
+@part
+def _last_start(c: Any, s: Any, j: int, m: int) -> int:
+    """Last start that the window and placed successors allow."""
+    task, mode = task_row(c, j), mode_row(c, m)
+    latest = c[mode + LAST]
+    for i in range(c[task + SUCC_LO], c[task + SUCC_HI], 2):
+        succ = plan_row(c, c[i])
+        if s[succ + CHOSEN] >= 0:
+            latest = min(latest, s[succ + START] - c[i + 1] - c[mode + TICKS])
+    return latest
+
+
+@kernel
+def earliest(c: Any, s: Any, j: int, m: int) -> int:
+    """Earliest start of task j in mode m, or NEVER."""
+    start, latest, mode = _lowest(c, s, j, m), _last_start(c, s, j, m), mode_row(c, m)
+    lo, hi = c[mode + USE_LO], c[mode + USE_HI]
+    if start > latest:
+        return NEVER
+    while True:
+        first = start
+        for u in range(lo, hi, 2):
+            span = c[SPAN] + 2 * c[u]
+            first = fit(s, s[span + AT], s[span + UNTIL], c[u + 1], first, c[mode + TICKS], latest)
+            if first >= NEVER:
+                return NEVER
+        if first == start or hi - lo == 2:
+            return first
+        start = first
+
+
+# money ------------------------------------------------------------------------------------------------------
+@part
+def _purchases(c: Any, s: Any, m: int) -> int:
+    """Price of what mode m needs bought and nobody has."""
+    mode, money = mode_row(c, m), 0
+    for i in range(c[mode + BUY_LO], c[mode + BUY_HI], 2):
+        if s[c[BUYERS] + c[i]] == 0:
+            money += c[i + 1]
+    return money
+
+
+@part
+def charges(c: Any, s: Any, m: int, start: int, biased: bool) -> int:
+    """Money for transfers and purchases that a run in mode m from ``start`` adds, its own not counted.
+
+    ``biased``: as the guide sees it; then -1 if a closed replica is needed.
+    """
+    mode, money = mode_row(c, m), _purchases(c, s, m)
+    for i in range(c[mode + NEED_LO], c[mode + NEED_HI]):
+        bias = s[held_row(c, c[i]) + BIAS]
+        if biased and bias == CLOSED:
+            return -1
+        if _unpaid(c, s, c[i]) and not (biased and bias == GRATIS):
+            money += c[_route(c, s, c[i], start) + 1]
+    return money
+
+
+@part
+def _own(c: Any, f: int, j: int, m: int, end: int) -> int:
+    """What task j in mode m ending at ``end`` adds to form f by itself."""
+    task = task_row(c, j)
+    row = task + COEFFICIENTS + FORM_COLUMNS * f
+    cost = c[mode_row(c, m) + CONST + f] + c[row + SLOPE] * end
+    over = end - c[task + DUE]
+    if over > 0:
+        cost += c[row + TARDINESS] * over + c[row + LATE]
+    return cost
+
+
+@part
+def increase(c: Any, s: Any, f: int, j: int, m: int, start: int, money: int) -> int:
+    """What placing task j adds to form f."""
+    form, end = c[FORM] + FORM_FACTS * f, start + c[mode_row(c, m) + TICKS]
+    later = max(0, end - s[c[LATEST]])
+    return _own(c, f, j, m, end) + c[form + MONEY] * money + c[form + MAKESPAN] * later
+
+
+@kernel
+def value(c: Any, s: Any, f: int) -> int:
+    """Form f of what is placed and rejected."""
+    return s[c[SUMS] + 2 * f + TOTAL] + c[c[FORM] + FORM_FACTS * f + MAKESPAN] * s[c[LATEST]]
+
+
+@part
+def _room(c: Any, s: Any, f: int, j: int) -> int:
+    """How much task j may add to form f, the other waiting tasks at their least."""
+    rest = s[c[SUMS] + 2 * f + WAITING] - c[task_row(c, j) + COEFFICIENTS + FORM_COLUMNS * f + LEAST]
+    return c[c[FORM] + FORM_FACTS * f + BOUND] - value(c, s, f) - rest
+
+
+@part
+def _within(c: Any, s: Any, j: int, m: int, start: int) -> bool:
+    """Whether placing task j passes no cap."""
+    money = charges(c, s, m, start, False)
+    for f in range(1, c[FORMS]):
+        if increase(c, s, f, j, m, start, money) > _room(c, s, f, j):
+            return False
+    return True
+
+
+# guide ------------------------------------------------------------------------------------------------------
+@part
+def _until(c: Any, x: Any, r: int, tick: int) -> float:
+    """Guide price of one unit of r from tick 0 to ``tick``."""
+    last = c[EDGES] - 1
+    before = c[BEFORE] + r * c[EDGES]
+    if tick >= c[c[EDGE] + last]:
+        return x[before + last]
+    k = c[c[BUCKET] + max(tick, 0)]
+    return x[before + k] + x[c[PRICE] + r * last + k] * (tick - c[c[EDGE] + k])
+
+
+@part
+def _priced(c: Any, x: Any, m: int, start: int) -> float:
+    """Guide price of what a run holds."""
+    mode = mode_row(c, m)
+    total, end = 0.0, start + c[mode + TICKS]
+    for u in range(c[mode + USE_LO], c[mode + USE_HI], 2):
+        total += c[u + 1] * (_until(c, x, c[u], end) - _until(c, x, c[u], start))
+    return total
+
+
+@kernel
+def best_start(c: Any, x: Any, s: Any, j: int, count: int, theta: float) -> tuple[int, int, float]:
+    """(mode, start, guide value) of the best of the first ``count`` candidates of task j; mode -1: none.
+
+    The guide adds ``theta`` times the price of the capacity held to what the placement adds to the objective.
+    """
+    best, best_mode, best_at = 1e300, -1, 0
+    task = task_row(c, j)
+    lo = c[task + CAND_LO]
+    for i in range(lo, min(c[task + CAND_HI], lo + count)):
+        if x[c[LOW] + i - c[CAND]] >= best:
+            continue
+        m = c[i]
+        start = earliest(c, s, j, m)
+        if start >= NEVER:
+            continue
+        money = charges(c, s, m, start, True)
+        if money < 0:
+            continue
+        guide = float(increase(c, s, 0, j, m, start, money))
+        if theta > 0.0:
+            guide += theta * _priced(c, x, m, start)
+        if guide < best and (c[FORMS] == 1 or _within(c, s, j, m, start)):
+            best, best_mode, best_at = guide, m, start
+    return best_mode, best_at, best
+
+
+# changes ----------------------------------------------------------------------------------------------------
+@part
+def _hold(c: Any, s: Any, m: int, start: int, sign: int) -> None:
+    """Reserve (sign 1) or free (-1) what a run holds."""
+    mode = mode_row(c, m)
+    for u in range(c[mode + USE_LO], c[mode + USE_HI], 2):
+        span = c[SPAN] + 2 * c[u]
+        end = start + c[mode + TICKS]
+        s[span + UNTIL] = reserve(s, s[span + AT], s[span + UNTIL], sign * c[u + 1], start, end)
+
+
+@part
+def _add(c: Any, s: Any, f: int, column: int, amount: int) -> None:
+    s[c[SUMS] + 2 * f + column] += amount
+
+
+@part
+def _wait(c: Any, s: Any, j: int, sign: int) -> None:
+    """Task j waits (sign 1), or does not any more (-1)."""
+    task = task_row(c, j)
+    if c[task + IS_FREE]:
+        for f in range(c[FORMS]):
+            _add(c, s, f, WAITING, sign * c[task + COEFFICIENTS + FORM_COLUMNS * f + LEAST])
+
+
+@part
+def _reject(c: Any, s: Any, j: int, sign: int) -> None:
+    for f in range(c[FORMS]):
+        _add(c, s, f, TOTAL, sign * c[task_row(c, j) + COEFFICIENTS + FORM_COLUMNS * f + REJECT])
+
+
+@part
+def _charge(c: Any, s: Any, j: int, m: int, end: int, money: int, sign: int) -> None:
+    """Add what a run and its charges are worth to all forms, or take it away (sign -1)."""
+    for f in range(c[FORMS]):
+        cost = _own(c, f, j, m, end) + c[c[FORM] + FORM_FACTS * f + MONEY] * money
+        _add(c, s, f, TOTAL, sign * cost)
+
+
+@kernel
+def place(c: Any, s: Any, j: int, m: int, start: int) -> None:
+    """Place waiting task j; m may be REJECTED. A replica is opened over the cheapest route that is in time."""
+    plan, mode = plan_row(c, j), mode_row(c, m)
+    _wait(c, s, j, -1)
+    s[plan + CHOSEN] = m
+    if m == REJECTED:
+        _reject(c, s, j, 1)
+        return
+    end = start + c[mode + TICKS]
+    s[plan + START] = start
+    s[plan + END] = end
+    s[c[LATEST]] = max(s[c[LATEST]], end)
+    _charge(c, s, j, m, end, charges(c, s, m, start, False), 1)
+    for i in range(c[mode + NEED_LO], c[mode + NEED_HI]):
+        k = c[i]
+        held = held_row(c, k)
+        if _unpaid(c, s, k):
+            s[held + ROUTE] = _route(c, s, k, start)
+            s[held + ARRIVAL] = c[replica_row(c, k) + FROM_TICK] + c[s[held + ROUTE]]
+        s[held + READERS] += 1
+    for i in range(c[mode + BUY_LO], c[mode + BUY_HI], 2):
+        s[c[BUYERS] + c[i]] += 1
+    _hold(c, s, m, start, 1)
+
+
+@kernel
+def take_out(c: Any, s: Any, j: int) -> None:
+    """Take task j back; replicas without readers and purchases without users go with it."""
+    plan = plan_row(c, j)
+    m, start, end = s[plan + CHOSEN], s[plan + START], s[plan + END]
+    _wait(c, s, j, 1)
+    s[plan + CHOSEN] = FREE
+    if m == REJECTED:
+        _reject(c, s, j, -1)
+        return
+    mode, money = mode_row(c, m), 0
+    for i in range(c[mode + NEED_LO], c[mode + NEED_HI]):
+        held = held_row(c, c[i])
+        s[held + READERS] -= 1
+        if _unpaid(c, s, c[i]):
+            money += c[s[held + ROUTE] + 1]
+            s[held + ROUTE] = -1
+    for i in range(c[mode + BUY_LO], c[mode + BUY_HI], 2):
+        s[c[BUYERS] + c[i]] -= 1
+    _charge(c, s, j, m, end, money + _purchases(c, s, m), -1)
+    _hold(c, s, m, start, -1)
+    s[plan + START] = 0
+    s[plan + END] = 0
+    if end == s[c[LATEST]]:
+        _find_latest(c, s)
+
+
+@part
+def _find_latest(c: Any, s: Any) -> None:
+    """Work out the makespan anew, if any form asks for it."""
+    asked = False
+    for f in range(c[FORMS]):
+        asked = asked or c[c[FORM] + FORM_FACTS * f + MAKESPAN] > 0
+    if asked:
+        latest = 0
+        for j in range(c[TASKS]):
+            latest = max(latest, s[plan_row(c, j) + END])
+        s[c[LATEST]] = latest
+
+
+@part
+def may_drop(c: Any, s: Any, j: int) -> bool:
+    """Whether waiting task j may be rejected as things are."""
+    task = task_row(c, j)
+    if not c[task + REJECTABLE]:
+        return False
+    for i in range(c[task + SUCC_LO], c[task + SUCC_HI], 2):
+        if s[plan_row(c, c[i]) + CHOSEN] >= 0:
+            return False
+    for f in range(1, c[FORMS]):
+        if c[task + COEFFICIENTS + FORM_COLUMNS * f + REJECT] > _room(c, s, f, j):
+            return False
+    return True
