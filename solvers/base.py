@@ -11,7 +11,7 @@ from optalloc.errors import SolverError
 from optalloc.evaluation import evaluate
 from optalloc.problem import Plan
 from optalloc.result import CurvePoint, Termination
-from optalloc.scope import Scope
+from optalloc.scope import Scope, Windows, windows
 
 __all__ = ["Backend", "LevelAnswer", "LevelTask", "Monitor", "Outcome", "Request", "Solver"]
 
@@ -165,6 +165,8 @@ class Request:
     seed: int = 0
     threads: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
+    windows: Mapping[int, Windows] = field(default_factory=dict)
+    """Level -> start windows in which every plan lies that is no worse than the best known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +206,13 @@ class LevelTask:
     seed: int
     threads: int
     options: Mapping[str, Any]
+    narrowed: Windows | None = None
+    """Windows in which every plan lies that is no worse than ``start``; None: nothing better is known."""
+
+    @property
+    def windows(self) -> Windows:
+        """Valid start windows to begin with."""
+        return windows(self.scope) if self.narrowed is None else self.narrowed
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from optalloc.evaluation import evaluate
 from optalloc.formulations.cpsat import add_cutoff, add_hint, build, read_plan
 from optalloc.problem import Plan
 from optalloc.result import Termination
-from optalloc.scope import windows
 from optalloc.solvers.base import LevelAnswer, LevelTask, Outcome, Request
 from optalloc.solvers.cpsat_options import apply_options, check_options
 from optalloc.solvers.levels import solve_levels
@@ -128,7 +127,7 @@ class _Run:
         task, began = self.task, time.perf_counter()
         try:
             self._check()
-            found = shrink(task.scope, windows(task.scope), task.level, self.start_value, task.caps)
+            found = shrink(task.scope, task.windows, task.level, self.start_value, task.caps)
             self.built = build(task.scope, found, task.level, task.caps, check=self._check)
             self._give_start()
             self._check()

@@ -15,7 +15,6 @@ from optalloc.formulations.milp.plans import rounded
 from optalloc.formulations.milp.size import estimate_size
 from optalloc.problem import Plan
 from optalloc.result import Termination
-from optalloc.scope import windows
 from optalloc.solvers import highs_native as native
 from optalloc.solvers.base import LevelAnswer, LevelTask, Outcome, Request
 from optalloc.solvers.highs_options import split_options
@@ -115,7 +114,7 @@ class _Run:
         self.own, self.options = split_options(task.options)
         if task.start is not None:
             self.upper = evaluate(task.scope.problem, task.start, scope=task.scope).levels[task.level]
-        found = shrink(task.scope, windows(task.scope), task.level, self.upper, task.caps)
+        found = shrink(task.scope, task.windows, task.level, self.upper, task.caps)
         columns, entries = estimate_size(task.scope, found)
         if columns > self.own["max_columns"] or entries > self.own["max_entries"]:
             return self._too_large(columns, entries)

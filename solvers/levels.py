@@ -61,6 +61,7 @@ def _task(request: Request, level: int) -> LevelTask:
         seed=request.seed,
         threads=request.threads,
         options=request.options,
+        narrowed=request.windows.get(level),
     )
 
 
