@@ -181,16 +181,16 @@ class _Search:
         self.steps_left = MAX_STEPS
         self.shortened = False
         self._home = home
-        self._site = site
-        usable = between & hops.keys()
-        self._outgoing = {s: [(i, t, hops[t]) for i, t in outgoing[s] if t in usable] for s in usable}
+        usable = between & hops.keys() - {site}
+        self._onward = {s: [(i, t, hops[t]) for i, t in outgoing[s] if t in usable] for s in usable}
+        self._last = {s: [(i, t, 0) for i, t in outgoing[s] if t == site] for s in usable}
 
     def chains(self, length: int) -> Iterator[tuple[int, ...]]:
         """Chains of exactly ``length`` links, in the order of the links."""
         self.shortened = False
         links: list[int] = []
         visited = [self._home]
-        stack = [iter(self._outgoing[self._home])]
+        stack = [self._steps(self._home, length)]
         while stack and self.steps_left >= 0:
             self.steps_left -= 1
             step = next(stack[-1], None)
@@ -201,15 +201,21 @@ class _Search:
                 continue
             link, target, hops = step
             left = length - len(links) - 1
-            if target == self._site:
-                if left == 0:
-                    yield (*links, link)
-            elif target not in visited and hops <= left:
-                links.append(link)
-                visited.append(target)
-                stack.append(iter(self._outgoing[target]))
+            if left == 0:
+                yield (*links, link)
             elif hops > left:
                 self.shortened = True
+            elif target not in visited:
+                links.append(link)
+                visited.append(target)
+                stack.append(self._steps(target, left))
+
+    def _steps(self, here: int, left: int) -> Iterator[tuple[int, int, int]]:
+        """(link, target, hops from there) with ``left`` links to go: the goal with the last, never before."""
+        if left > 1:
+            return iter(self._onward[here])
+        self.shortened |= bool(self._onward[here])
+        return iter(self._last[here])
 
 
 def _scaled(values: Iterable[Decimal]) -> tuple[int, list[int]]:

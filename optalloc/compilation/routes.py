@@ -7,6 +7,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optalloc.compilation.exact import Column, ceil_column, exact_for, half_up_column, integers, largest
 from optalloc.compilation.network import Chain, Network
@@ -38,14 +39,12 @@ class Route(NamedTuple):
 
 
 class ChainSet:
-    """All chains from some homes to a site, as columns.
+    """Chains to one site, as columns.
 
     Parameters
     ----------
     chains
         From each home in turn, fewest links first.
-    capped
-        There are more; chains that an earlier one replaces for every dataset are then left out.
 
     Attributes
     ----------
@@ -55,24 +54,16 @@ class ChainSet:
         Whether ``better[i]`` goes first if it is equal in time and money.
     """
 
-    def __init__(self, chains: Sequence[Chain], capped: bool):
-        self.capped = capped
-        self._fill(chains)
-        if capped:
-            always = (self.latency[self.better] <= self.latency[self.worse]) & (self.better < self.worse)
-            always &= self.bandwidth[self.better] >= self.bandwidth[self.worse]
-            always &= self.egress[self.better] <= self.egress[self.worse]
-            replaced = set(self.worse[always].tolist())
-            self._fill([chain for index, chain in enumerate(chains) if index not in replaced])
-
-    def _fill(self, chains: Sequence[Chain]) -> None:
+    def __init__(self, chains: Sequence[Chain]):
         self.chains = chains
         self.latency = integers([chain.latency for chain in chains])
         self.bandwidth = integers([chain.bandwidth for chain in chains])
         self.egress = integers([chain.egress for chain in chains])
-        contained, equal = _containment([chain.channels for chain in chains])
+        words = _words([chain.channels for chain in chains])
+        contained = ((words[:, None] & ~words[None, :]) == 0).all(axis=2)
+        np.fill_diagonal(contained, False)
         self.better, self.worse = np.nonzero(contained)
-        self.wins_ties = ~equal[self.better, self.worse] | (self.better < self.worse)
+        self.wins_ties = ~contained[self.worse, self.better] | (self.better < self.worse)
 
     def __len__(self) -> int:
         return len(self.chains)
@@ -90,19 +81,24 @@ class ChainSet:
             kept[self.worse[replaced]] = False
         return kept
 
+    def ever_kept(self) -> list[Chain]:
+        """The chains without those that an earlier one replaces for every dataset."""
+        always = (self.latency[self.better] <= self.latency[self.worse]) & (self.better < self.worse)
+        always &= self.bandwidth[self.better] >= self.bandwidth[self.worse]
+        always &= self.egress[self.better] <= self.egress[self.worse]
+        replaced = set(self.worse[always].tolist())
+        return [chain for index, chain in enumerate(self.chains) if index not in replaced]
 
-def _containment(sets: Sequence[tuple[int, ...]]) -> tuple[Bools, Bools]:
-    """(n, n) whether set i is contained in set j, for different i and j; and whether they are equal."""
-    names = {
-        token: position for position, token in enumerate(sorted({token for one in sets for token in one}))
-    }
-    member = np.zeros((len(sets), len(names)), dtype=np.float32)
-    for row, one in enumerate(sets):
-        member[row, [names[token] for token in one]] = 1
-    size = member.sum(axis=1)
-    contained = member @ member.T == size[:, None]
-    np.fill_diagonal(contained, False)
-    return contained, np.asarray(size[:, None] == size[None, :])
+
+def _words(sets: Sequence[tuple[int, ...]]) -> NDArray[np.uint64]:
+    """(n, words) the sets as bits."""
+    row = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
+    tokens, bit = np.unique(
+        np.array([token for one in sets for token in one], dtype=np.int64), return_inverse=True
+    )
+    words = np.zeros((len(sets), len(tokens) // 64 + 1), dtype=np.uint64)
+    np.bitwise_or.at(words, (row, bit // 64), np.uint64(1) << (bit % 64).astype(np.uint64))
+    return words
 
 
 class RouteBook:
@@ -125,11 +121,12 @@ class RouteBook:
         self.dataset_index = {dataset.id: index for index, dataset in enumerate(self.datasets)}
         self.homes = [tuple(network.site_index[site] for site in dataset.sites) for dataset in self.datasets]
         self._sizes = [Fraction(dataset.size_gb) for dataset in self.datasets]
+        self._pairs: dict[tuple[int, int], Sequence[Chain]] = {}
         self._sets: dict[tuple[tuple[int, ...], int], ChainSet] = {}
 
     def route(self, dataset: int, chain: Chain) -> Route:
         """The route that brings ``dataset`` over ``chain``."""
-        ticks, cost = self._columns(dataset, ChainSet([chain], capped=False))
+        ticks, cost = self._columns(dataset, ChainSet([chain]))
         return Route(chain, int(ticks[0]), int(cost[0]))
 
     def routes(self, dataset: int, site: int) -> tuple[list[Route], list[Route]]:
@@ -143,17 +140,26 @@ class RouteBook:
         ticks, cost = self._columns(dataset, chains)
         kept = chains.kept(ticks, cost).tolist()
         routes = list(map(Route, chains.chains, ticks.tolist(), cost.tolist()))
-        dropped = (
-            [] if chains.capped else [route for route, keep in zip(routes, kept, strict=True) if not keep]
-        )
-        return list(compress(routes, kept)), dropped
+        if any((home, site) in self.network.capped for home in self.homes[dataset]):
+            return list(compress(routes, kept)), []
+        return list(compress(routes, kept)), [
+            route for route, keep in zip(routes, kept, strict=True) if not keep
+        ]
 
     def _set(self, homes: tuple[int, ...], site: int) -> ChainSet:
         if (homes, site) not in self._sets:
-            chains = [chain for home in homes for chain in self.network.chains(home, site)]
-            capped = any((home, site) in self.network.capped for home in homes)
-            self._sets[homes, site] = ChainSet(chains, capped)
+            self._sets[homes, site] = ChainSet(
+                [chain for home in homes for chain in self._chains(home, site)]
+            )
         return self._sets[homes, site]
+
+    def _chains(self, home: int, site: int) -> Sequence[Chain]:
+        """Chains between two sites; of too many, only those that some dataset may want."""
+        if (home, site) not in self._pairs:
+            chains = self.network.chains(home, site)
+            capped = (home, site) in self.network.capped
+            self._pairs[home, site] = ChainSet(chains).ever_kept() if capped else chains
+        return self._pairs[home, site]
 
     def _columns(self, dataset: int, chains: ChainSet) -> tuple[Ints, Ints]:
         """(ticks, cost) of a dataset over each chain."""
