@@ -10,7 +10,7 @@ import numpy as np
 
 from optalloc.solvers.prices.jit import kernel
 
-__all__ = ["accumulate", "add_use", "dual", "least", "project", "sweep"]
+__all__ = ["accumulate", "add_use", "dual", "least", "narrow", "project", "sweep"]
 
 
 @kernel
@@ -228,3 +228,39 @@ def sweep(
                 project(share, charge_pair[charge_ptr[c] : charge_ptr[c + 1]], charge[c])
         for q in range(len(share)):
             mean_share[q] += average * (share[q] - mean_share[q])
+
+
+@kernel
+def narrow(
+    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any,
+    reduced: Any, room: int, earliest: Any, latest: Any,
+) -> None:  # fmt: skip
+    """First and last start of each mode whose cost is within ``room`` of the least cost of its task."""
+    row_ptr, mode, first, last, ticks, const, low = rows
+    slopes, tardinesses, lates, dues, _ = tasks
+    use_ptr, use_resource, use_amount = uses
+    share_ptr, share_index = shares
+    price, before, edges, bucket = prices
+    for j in range(len(row_ptr) - 1):
+        limit = reduced[j] + room
+        slope, tardiness, late, due = slopes[j] + end_price[j], tardinesses[j], lates[j], dues[j]
+        for i in range(row_ptr[j], row_ptr[j + 1]):
+            if low[i] > limit:
+                break
+            m, p = mode[i], ticks[i]
+            lo, hi = use_ptr[m], use_ptr[m + 1]
+            c = const[i]
+            for q in range(share_ptr[m], share_ptr[m + 1]):
+                c += share[share_index[q]]
+            for u in range(lo, hi):
+                c += rate[use_resource[u]] * use_amount[u] * p
+            for t in range(first[i], last[i] + 1):
+                own = _own(c, slope, tardiness, late, due, t + p)
+                if own > limit:
+                    break
+                if t > earliest[m] and t <= latest[m]:
+                    continue
+                held = _held(lo, hi, use_resource, use_amount, before, price, edges, bucket, t, t + p)
+                if own + held <= limit:
+                    earliest[m] = min(earliest[m], t)
+                    latest[m] = max(latest[m], t)

@@ -1,7 +1,7 @@
 """From float prices to an integer certificate: floats never decide."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ __all__ = ["Proof", "prove"]
 _LARGEST_SCALE = 2**16
 
 
+@dataclass(frozen=True, eq=False)
 class Proof:
     """Integer multipliers, the bound that they prove, and the layout in their units.
 
@@ -32,15 +33,14 @@ class Proof:
         The bound times scale, before rounding up.
     """
 
-    def __init__(
-        self, certificate: Certificate, layout: Layout, price: Ints, share: Ints, reduced: Ints, total: int
-    ):
-        self.certificate = certificate
-        self.layout = layout
-        self.price = price
-        self.share = share
-        self.reduced = reduced
-        self.total = total
+    certificate: Certificate
+    layout: Layout
+    price: Ints
+    share: Ints
+    end_price: Ints
+    rate: Ints
+    reduced: Ints
+    total: int
 
 
 def prove(
@@ -100,11 +100,7 @@ def prove(
     total = _total(scope, exact, certificate, price, reduced)
     divisor = form_divisor(problem.levels[level])
     bound = -(-total // (scale * divisor)) * divisor
-    return Proof(_claim(certificate, bound), exact, price, share, reduced, total)
-
-
-def _claim(certificate: Certificate, bound: int) -> Certificate:
-    return replace(certificate, bound=bound)
+    return Proof(replace(certificate, bound=bound), exact, price, share, end_price, rate, reduced, total)
 
 
 def _scale(layout: Layout, prices: Prices) -> int:
