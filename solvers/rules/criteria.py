@@ -15,11 +15,11 @@ from optalloc.problem import NEVER, Ints
 from optalloc.solvers.rules.desk import Desk
 
 __all__ = [
-    "Choose", "Completion", "Criterion", "Duration", "Increase", "Money", "best_in_groups", "best_placement",
+    "Choose", "Completion", "Criterion", "Duration", "Increase", "Key", "Money", "best_in_groups", "best_placement",
     "by",
 ]  # fmt: skip
 
-Key = tuple[int, ...]
+Key = tuple[float, ...]
 Choose = Callable[[Desk, int], Placement | None]
 """Where a rule puts a task; None: it has no feasible placement."""
 Routes = dict[int, Sequence[int]] | None
@@ -129,7 +129,7 @@ def best_placement(
         if best is not None:
             if bound > best_key[0]:
                 break
-            latest = start + (best_key[0] - bound) // slope if slope else NEVER
+            latest = start + int((best_key[0] - bound) // slope) if slope else NEVER
         placement = desk.table.earliest(task, mode, latest=latest, routes=criterion.routes(desk, mode))
         if placement is None or not desk.allows(placement):
             continue

@@ -5,7 +5,7 @@ from optalloc.solvers.rules.criteria import Duration, Money, by
 from optalloc.solvers.rules.desk import Desk
 from optalloc.solvers.rules.listing import place_in_order
 
-__all__ = ["cheapest", "fastest", "random"]
+__all__ = ["cheapest", "fastest", "random", "random_placement"]
 
 
 def cheapest(desk: Desk) -> None:
@@ -20,10 +20,11 @@ def fastest(desk: Desk) -> None:
 
 def random(desk: Desk) -> None:
     """A random order and, for each task, the first of its modes in random order that has a placement."""
-    place_in_order(desk, desk.rng.random(desk.problem.num_tasks).tolist(), _random_placement)
+    place_in_order(desk, desk.rng.random(desk.problem.num_tasks).tolist(), random_placement)
 
 
-def _random_placement(desk: Desk, task: int) -> Placement | None:
+def random_placement(desk: Desk, task: int) -> Placement | None:
+    """The placement of the first mode, in random order, that has one."""
     for mode in desk.rng.permutation(desk.modes(task)).tolist():
         placement = desk.table.earliest(task, mode)
         if placement is not None and desk.allows(placement):

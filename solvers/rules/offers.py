@@ -104,10 +104,14 @@ class Offers:
             for task in list(self._offers):
                 self._renew(task)
         elif self.desk.problem.limits:
-            self._marked[list(self._offers)] = True
+            self.mark_all()
         else:
             for claim in self._claims(placement):
                 self._marked[list(self._holders.get(claim, ()))] = True
+
+    def mark_all(self) -> None:
+        """Look at every offer again before it is used: the limits leave less than before."""
+        self._marked[list(self._offers)] = True
 
     def _may_improve(self, placement: Placement) -> bool:
         """Whether other tasks may get a better placement than before."""
@@ -168,5 +172,7 @@ def place_best_offers(desk: Desk, pick: Pick, with_second: bool = False) -> None
         desk.settle(task, placement)
         if placement is not None and desk.table.mode[task] != REJECTED:
             offers.after(placement)
+        else:
+            offers.mark_all()
         for successor in ready.after(task):
             offers.add(successor)

@@ -20,7 +20,7 @@ from optalloc.solvers.rules.upward_rank import heft, upward_rank
 
 __all__ = ["best_start", "joint_with_retries"]
 
-SMALL: Final = 300
+SMALL: Final = 100
 """Up to this many open tasks the rules that compare all ready tasks are tried too."""
 
 RETRIES: Final = 30
