@@ -5,6 +5,7 @@ List scheduling, local search, the simulator and the learning environment all pl
 
 from collections.abc import Iterable
 from math import ceil
+from typing import Self
 
 import numpy as np
 
@@ -323,9 +324,9 @@ class Timetable:
         self._occupy(held.transfer, 1)
         del self.held[replica]
 
-    def copy(self) -> "Timetable":
+    def copy(self) -> Self:
         """A timetable that may be changed without touching this one; costs as much as copying a few lists."""
-        twin = Timetable.__new__(Timetable)
+        twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         # Neither side owns the shared parts any more: whoever writes first makes its own.
         self._token, twin._token = object(), object()

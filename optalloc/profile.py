@@ -98,6 +98,21 @@ class Profile:
             self.free.insert(i, self.free[i - 1])
         return i
 
+    def at(self, tick: int) -> int:
+        """What is free at a tick."""
+        return self.free[bisect_right(self.times, tick) - 1]
+
+    def begins_before(self, time: int) -> bool:
+        """Whether there are entries that `forget` would drop."""
+        return len(self.times) > 1 and self.times[1] <= time
+
+    def forget(self, time: int) -> None:
+        """Drop what lies before ``time``: from now on the entry in force then stands for all earlier ticks."""
+        i = bisect_right(self.times, time) - 1
+        if i > 0:
+            del self.times[:i], self.free[:i]
+            self.times[0] = 0
+
     def last_shortage(self, amount: int, start: int, end: int) -> int:
         """End of the last stretch within [start, end) with less than ``amount`` free; -1 if there is none.
 

@@ -63,6 +63,12 @@ def _rules(**summaries: str) -> dict[str, _BuiltIn]:
     return {name: _BuiltIn("optalloc.solvers.rules", "rules", summary) for name, summary in names.items()}
 
 
+def _online(*rules: str, **summaries: str) -> dict[str, _BuiltIn]:
+    names = {f"online-{rule}": f"{rule} at every event, on what has been released" for rule in rules}
+    names |= {name.replace("_", "-"): summary for name, summary in summaries.items()}
+    return {name: _BuiltIn("optalloc.solvers.online", "online", summary) for name, summary in names.items()}
+
+
 _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
     "auto": _BuiltIn(
         "optalloc.solvers.auto", "auto", "best rule, then CP-SAT and HiGHS share bounds and plans"
@@ -88,6 +94,16 @@ _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
         compute_centric="dataset by relevance first, then the devices",
         data_first="dataset that costs least by itself first, then the devices",
         joint_greedy="smallest increase of the objective over all modes",
+    ),
+    **_online(
+        *("fifo", "spt", "wspt", "edd", "atc", "min-min", "max-min", "sufferage", "heft", "cheapest", "fastest"),
+        *("random", "compute-centric", "data-first", "joint-greedy"),
+        replan_index="largest weight per tick to its end first, devices priced by the queue",
+        easy_backfill="first come, first served; later tasks start now if that does not delay the first",
+        conservative_backfill="first come, first served; later tasks start sooner if that delays nobody",
+        tetris="packing by alignment of demand and free capacity, and shortest work first",
+        rollout="one step of look-ahead: each first step, then replan-index",
+        rolling="what has been released solved exactly, again whenever more comes",
     ),
 }
 
@@ -186,7 +202,7 @@ def check_solver(name: str) -> None:
 
 
 def solver_names(kind: str | None = None) -> list[str]:
-    """Names of all solvers, or of one kind: ``rules``, ``exact``, ``auto``, ``own``."""
+    """Names of all solvers, or of one kind: ``rules``, ``online``, ``exact``, ``auto``, ``own``."""
     return [row["name"] for row in describe_solvers() if kind in (None, row["kind"])]
 
 

@@ -1,0 +1,151 @@
+"""Schedulers that do not know the future, as solvers: each is run through the simulator (docs/online.md)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from optalloc.problem import Plan
+from optalloc.result import Result, Termination
+from optalloc.scope import Scope
+from optalloc.simulation import REPLAN, RESERVE, Policy, Simulator, simulate, write_trace
+from optalloc.solvers.base import Outcome, Request
+from optalloc.solvers.online.backfill import conservative_backfill, easy_backfill
+from optalloc.solvers.online.desk import OnlineDesk
+from optalloc.solvers.online.index import replan_index
+from optalloc.solvers.online.packing import tetris
+from optalloc.solvers.online.rolling import Rolling
+from optalloc.solvers.online.rollout import MODES, TASKS, Rollout
+from optalloc.solvers.online.rules import ONLINE_RULES, OnlineRule
+from optalloc.solvers.registry import solver
+
+__all__ = ["online_policy", "run_policy"]
+
+Make = Callable[[Request, Simulator], Policy]
+"""A policy for one run."""
+
+_EVERY: Final[Mapping[str, Any]] = {"trace": ""}
+_CHOICE: Final[Mapping[str, Any]] = {"discipline": REPLAN, **_EVERY}
+
+
+def run_policy(request: Request, name: str, make: Make, discipline: str) -> Outcome:
+    """Simulate a policy and offer its plan."""
+    lines: list[dict[str, Any]] = []
+    path = request.options.get("trace", "")
+    simulator = Simulator(request.scope, discipline, trace=lines.append if path else None)
+    try:
+        simulate(simulator, make(request, simulator), request.monitor.should_stop)
+    finally:
+        if path:
+            write_trace(lines, path)
+    if simulator.failure:
+        return Outcome(Termination.COMPLETED, message=simulator.failure)
+    if not simulator.done:
+        stopped = Termination.USER if request.monitor.interrupted else Termination.TIME_LIMIT
+        return Outcome(stopped, message=f"the time was up at tick {simulator.clock} of the simulation")
+    request.monitor.offer(simulator.plan(), name)
+    return Outcome(Termination.COMPLETED)
+
+
+def online_policy(name: str, *, summary: str = "", discipline: str = REPLAN) -> Callable[[Policy], Policy]:
+    """Decorator that makes a policy, a function of a `Turn`, a solver of that name.
+
+    Parameters
+    ----------
+    name
+        How it is called in ``solve(..., solver=name)``.
+    summary
+        One line about it; default the first line of its docstring.
+    discipline
+        Default of the option of that name.
+    """
+
+    def join(policy: Policy) -> Policy:
+        options = {"discipline": discipline, **_EVERY}
+        _join(name, summary or _first_line(policy), lambda request, simulator: policy, options)
+        return policy
+
+    return join
+
+
+def _join(name: str, summary: str, make: Make, options: Mapping[str, Any], fixed: str = "") -> None:
+    """Register a policy as a solver; ``fixed`` is a discipline that cannot be chosen."""
+
+    def run(request: Request) -> Outcome:
+        given = {**options, **request.options}
+        return run_policy(request, name, make, fixed or given["discipline"])
+
+    # Each is a solver of its own: the registry tells functions apart by where they come from.
+    run.__qualname__ = f"run.{name}"
+    solver(name, summary=summary, options=options)(run)
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    return (function.__doc__ or "").partition("\n")[0]
+
+
+def _on_desk(rule: OnlineRule) -> Make:
+    def make(request: Request, simulator: Simulator) -> Policy:
+        desk = OnlineDesk(simulator, request.seed)
+        return lambda turn: rule(desk.begin())
+
+    return make
+
+
+def _rollout(request: Request, simulator: Simulator) -> Policy:
+    given = {"tasks": TASKS, "modes": MODES, **request.options}
+    hurry = _half_time(request)
+    return _on_desk(Rollout(given["tasks"], given["modes"], hurry=hurry))(request, simulator)
+
+
+def _half_time(request: Request) -> Callable[[], bool]:
+    """Look-ahead stops where half of the time is gone: the base rule needs the rest at most."""
+    return lambda: request.monitor.elapsed > request.monitor.time_limit / 2
+
+
+def _rolling(request: Request, simulator: Simulator) -> Policy:
+    from optalloc.solvers.run import solve
+
+    given = {**_ROLLING, **request.options}
+    work = float(given["deterministic"])
+    options = {"max_deterministic_time": work} if work and given["solver"] == "cpsat" else {}
+
+    def look(scope: Scope, start: Plan | None) -> Result | None:
+        monitor = request.monitor
+        left = monitor.time_limit * 0.9 - monitor.elapsed
+        seconds = left if options else min(left, float(given["seconds"]))
+        if seconds <= 0 or monitor.should_stop():
+            return None
+        ids = [scope.problem.task_ids[task] for task in scope.free.nonzero()[0].tolist()]
+        return solve(
+            scope.problem,
+            given["solver"],
+            time_limit=seconds,
+            seed=request.seed,
+            threads=request.threads,
+            start=start,
+            fixed=scope.start_plan(),
+            not_before=scope.not_before,
+            tasks=ids,
+            options=options,
+        )
+
+    return Rolling(simulator, look, request.seed)
+
+
+_ROLLING: Final[Mapping[str, Any]] = {"solver": "cpsat", "seconds": 2.0, "deterministic": 0.0, **_EVERY}
+
+for _name, _rule in ONLINE_RULES.items():
+    _join(f"online-{_name}", f"{_name} at every event, on what has been released", _on_desk(_rule), _CHOICE)
+_join("replan-index", _first_line(replan_index), _on_desk(replan_index), _CHOICE)
+_join("easy-backfill", _first_line(easy_backfill), _on_desk(easy_backfill), _EVERY, REPLAN)
+_join(
+    "conservative-backfill",
+    _first_line(conservative_backfill),
+    _on_desk(conservative_backfill),
+    _EVERY,
+    RESERVE,
+)
+_join("tetris", _first_line(tetris), _on_desk(tetris), _EVERY, REPLAN)
+_join("rollout", _first_line(Rollout), _rollout, {"tasks": TASKS, "modes": MODES, **_CHOICE})
+_join(
+    "rolling", "what has been released solved exactly, again whenever more comes", _rolling, _ROLLING, REPLAN
+)
