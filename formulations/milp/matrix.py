@@ -64,67 +64,94 @@ class Matrix:
 
 
 def flatten(model: Any) -> Matrix:
-    """The arrays of a Pyomo model whose rows are plain sums of terms; any other linear row goes the slower
-    way.
+    """The arrays of a Pyomo model whose rows are plain sums of terms; any other linear row goes the slower way.
 
-    Column and row order are the order of declaration, so columns that an expert adds come last. A column
-    may stand only once in a row.
+    Column and row order are the order of declaration, so columns that an expert adds come last. A column may stand only
+    once in a row.
     """
     columns = list(model.component_data_objects(Var, active=True, sort=False))
-    number = dict(zip(map(id, columns), range(len(columns)), strict=True))
-    terms: list[Any] = []
+    bodies: list[Any] = []
     start, lower, upper = [0], [], []
     for row in model.component_data_objects(Constraint, active=True, sort=False):
         least, body, most = row.to_bounded_expression()
         if body.__class__ is not LinearExpression:
             return compile_standard_form(model)
-        terms += body.args
-        start.append(len(terms))
+        bodies.append(body)
+        start.append(start[-1] + body.nargs())
         lower.append(-np.inf if least is None else value(least))
         upper.append(np.inf if most is None else value(most))
-    entries = _decode(terms, number)
     objective = next(model.component_data_objects(Objective, active=True)).expr
-    if entries is None or objective.__class__ is not LinearExpression:
+    if objective.__class__ is not LinearExpression:
         return compile_standard_form(model)
-    cost = np.zeros(len(columns))
-    np.add.at(cost, [number[id(column)] for column in objective.linear_vars], objective.linear_coefs)
+    decoded = _decode([term for body in [*bodies, objective] for term in body.args], columns)
+    if decoded is None or (decoded[0][: start[-1]] < 0).any():
+        return compile_standard_form(model)
+    index, values = decoded
+    rows = slice(0, start[-1])
+    cost, offset = _costs(index[start[-1] :], values[start[-1] :], len(columns))
     return Matrix(
         cost,
-        float(value(objective.constant)),
+        offset,
         *_domains(columns),
         np.array(lower, dtype=float),
         np.array(upper, dtype=float),
         np.array(start, dtype=np.int32),
-        *entries,
+        index[rows],
+        values[rows],
     )
 
 
-def _decode(terms: list[Any], number: dict[int, int]) -> tuple[NDArray[np.int32], Floats] | None:
-    """Column and coefficient of each term; None if one is neither a variable nor a multiple of one.
+def _costs(index: NDArray[np.int32], values: Floats, count: int) -> tuple[Floats, float]:
+    """Cost of each column, and the constant, whose index is -1."""
+    cost = np.zeros(count)
+    is_constant = index < 0
+    np.add.at(cost, index[~is_constant], values[~is_constant])
+    return cost, float(values[is_constant].sum())
+
+
+def _decode(terms: list[Any], columns: list[Any]) -> tuple[NDArray[np.int32], Floats] | None:
+    """Column (-1: a number by itself) and coefficient of each term; None if one is nothing of the kind.
 
     Rows share their terms, so each different one is looked at once.
     """
     identity = np.fromiter(map(id, terms), dtype=np.int64, count=len(terms))
-    _, first, inverse = np.unique(identity, return_index=True, return_inverse=True)
-    index: list[int | None] = []
-    values: list[float] = []
-    for at in first.tolist():
-        factor, term = 1.0, terms[at]
-        if term.__class__ is MonomialTermExpression:
-            factor, term = term.args
-        values.append(factor if factor.__class__ in native_numeric_types else value(factor))
-        index.append(number.get(id(term)))
-    if None in index:
+    different, inverse = np.unique(identity, return_inverse=True)
+    where = np.empty(len(different), dtype=np.int64)
+    where[inverse] = np.arange(len(terms))
+    pairs = [
+        term.args
+        if term.__class__ is MonomialTermExpression
+        else (term, None)
+        if term.__class__ in native_numeric_types
+        else (1.0, term)
+        for term in map(terms.__getitem__, where.tolist())
+    ]
+    factors, variables = zip(*pairs, strict=True) if pairs else ((), ())
+    index = _positions(variables, columns)
+    if (index == len(columns)).any():
         return None
-    return np.array(index, dtype=np.int32)[inverse], np.array(values, dtype=float)[inverse]
+    values = [f if f.__class__ in native_numeric_types else value(f) for f in factors]
+    return index[inverse], np.array(values, dtype=float)[inverse]
+
+
+def _positions(variables: tuple[Any, ...], columns: list[Any]) -> NDArray[np.int32]:
+    """Positions in ``columns``; -1 for None, ``len(columns)`` for what is not there."""
+    known = np.fromiter(map(id, [*columns, None]), dtype=np.int64, count=len(columns) + 1)
+    wanted = np.fromiter(map(id, variables), dtype=np.int64, count=len(variables))
+    order = np.argsort(known)
+    at = order[np.searchsorted(known[order], wanted).clip(max=len(columns))]
+    at[known[at] != wanted] = len(columns) + 1
+    return np.where(at == len(columns), -1, at.clip(max=len(columns))).astype(np.int32)
 
 
 def _domains(columns: list[Any]) -> tuple[Floats, Floats, Bools]:
     """Lower and upper bounds of the columns, and which are integer; a fixed column has one value left."""
-    bounds = [(column.value, column.value) if column.fixed else column.bounds for column in columns]
-    lower, upper = np.array(bounds, dtype=float).reshape(-1, 2).T  # None, no bound, becomes nan
-    integer = np.array([not column.is_continuous() for column in columns], dtype=bool)
-    return np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), np.inf, upper), integer
+    sides = zip(*(column.bounds for column in columns), strict=True) if columns else ((), ())
+    lower, upper = (np.array(side, dtype=float) for side in sides)  # None, no bound, becomes nan
+    lower, upper = np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), np.inf, upper)
+    for at in np.flatnonzero([column.fixed for column in columns]).tolist():
+        lower[at] = upper[at] = columns[at].value
+    return lower, upper, np.array([not column.is_continuous() for column in columns], dtype=bool)
 
 
 def compile_standard_form(model: Any) -> Matrix:

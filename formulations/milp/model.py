@@ -1,7 +1,9 @@
 """The time-indexed model of one objective level, in Pyomo."""
 
+import gc
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpression
 from pyomo.environ import Any as AnyIndex
@@ -20,12 +23,14 @@ from optalloc.formulations.milp.matrix import Matrix, flatten
 from optalloc.formulations.milp.objective import shifted_form
 from optalloc.formulations.milp.variables import Columns, make_columns
 from optalloc.io.atomic import write_bytes
-from optalloc.problem import NEVER, Form, Ints, Problem
+from optalloc.problem import Form, Ints, Problem
 from optalloc.scope import Scope, Windows, full_scope, windows
 
 __all__ = ["MilpModel", "all_rows", "build", "export_milp", "holds_empty", "make_model"]
 
 FORMATS: Final = ("mps", "lp")
+
+Objects = NDArray[np.object_]
 
 
 @dataclass(eq=False)
@@ -58,7 +63,7 @@ class MilpModel:
     @cached_property
     def matrix(self) -> Matrix:
         """The arrays that a solver is given."""
-        with PauseGC():
+        with unhurried():
             return flatten(self.model)
 
     @cached_property
@@ -79,6 +84,20 @@ class MilpModel:
             return f"row {row}"
         rows = self.model.component_data_objects(Constraint, active=True, sort=False)
         return str(next(islice(rows, row, None)).name)
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """Make many objects without the garbage collector looking through them again and again (most of the time else).
+
+    Freezing and unfreezing at the end counts them as long-lived, so that they are not all looked through at once
+    as soon as the collector is back.
+    """
+    with PauseGC():
+        yield
+        if gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
 
 
 def make_model(
@@ -132,28 +151,21 @@ def build(
         Called between the families of rows; may raise to give up (out of time).
     """
     milp, bounded = make_model(scope, windows, level, caps, cutoff)
-    with PauseGC():
+    with unhurried():
         milp.model = ConcreteModel(name=scope.problem.instance.name)
         variables = _add_columns(milp.model, milp.columns)
-        terms = _Terms(variables)
         for name, rows in all_rows(milp.columns, bounded, check):
-            milp.possible &= _add_rows(milp.model, name, rows, terms)
+            milp.possible &= _add_rows(milp.model, name, rows, variables)
         if not milp.possible:
             _add_contradiction(milp.model)
-        used = np.flatnonzero(milp.costs).tolist()
-        milp.model.level = Objective(
-            expr=LinearExpression(
-                constant=milp.constant,
-                linear_coefs=milp.costs[used].tolist(),
-                linear_vars=[variables[i] for i in used],
-            ),
-            sense=minimize,
-        )
+        used = np.flatnonzero(milp.costs)
+        terms = _terms(milp.costs[used], used, variables).tolist()
+        milp.model.level = Objective(expr=LinearExpression([milp.constant, *terms]), sense=minimize)
     return milp
 
 
-def _add_columns(model: Any, c: Columns) -> list[Any]:
-    """Declare the variables in the order of the columns; returns them as one list."""
+def _add_columns(model: Any, c: Columns) -> Objects:
+    """Declare the variables in the order of the columns; returns them as one array."""
     # SetOf takes the keys as they are: unique by construction, and never looked through again.
     starts, transfers = (c.x_task, c.x_mode, c.x_start), (c.y_replica, c.y_route, c.y_start)
     model.x = Var(SetOf(_keys(*starts)), domain=Binary)
@@ -163,55 +175,50 @@ def _add_columns(model: Any, c: Columns) -> list[Any]:
     model.held = Var(SetOf(_keys(c.held_replica, c.held_tick)), domain=UnitInterval)
     model.after = Var(SetOf(c.after_tick.tolist()), domain=Binary)
     blocks = (model.x, model.rejected, model.y, model.z, model.held, model.after)
-    return [variable for block in blocks for variable in block.values()]
+    return _objects([variable for block in blocks for variable in block.values()])
 
 
 def _keys(*parts: Ints) -> list[tuple[int, ...]]:
     return list(zip(*(part.tolist() for part in parts), strict=True))
 
 
-class _Terms(dict[int, Any]):
-    """``coefficient * column`` under the key ``coefficient * number of columns + column``.
+def _terms(coefficients: Ints, columns: Ints, variables: Objects) -> Objects:
+    """``coefficient * variable`` entry by entry; equal entries share one object.
 
-    Made once and shared by all rows: expressions never change, and a model of a million entries has far
-    fewer terms.
+    Expressions never change, and a model of a million entries has far fewer different terms.
     """
-
-    def __init__(self, variables: list[Any]):
-        super().__init__()
-        self._variables = variables
-
-    def __missing__(self, key: int) -> Any:
-        coefficient, column = divmod(key, len(self._variables))
-        variable = self._variables[column]
-        term = variable if coefficient == 1 else MonomialTermExpression((coefficient, variable))
-        self[key] = term
-        return term
-
-    def sum(self, coefficients: Ints, columns: Ints) -> Any:
-        """The linear expression ``coefficients @ columns``."""
-        count = len(self._variables)
-        if len(columns) and int(np.abs(coefficients).max()) > NEVER // count:
-            keys = [a * count + i for a, i in zip(coefficients.tolist(), columns.tolist(), strict=True)]
-        else:
-            keys = (coefficients * count + columns).tolist()
-        return LinearExpression(list(map(self.__getitem__, keys)))
+    terms = variables[columns]
+    other = np.flatnonzero(coefficients != 1)
+    if len(other):
+        values, rank = np.unique(coefficients[other], return_inverse=True)
+        keys, inverse = np.unique(rank * len(variables) + columns[other], return_inverse=True)
+        rank, column = np.divmod(keys, len(variables))
+        pairs = zip(values[rank].tolist(), variables[column].tolist(), strict=True)
+        terms[other] = _objects(list(map(MonomialTermExpression, pairs)))[inverse]
+    return terms
 
 
-def _add_rows(model: Any, name: str, rows: Iterable[Row], terms: _Terms) -> bool:
-    """One constraint block for a family; False if a row without columns does not hold (others are left
-    out).
-    """
+def _objects(items: list[Any]) -> Objects:
+    """An array that holds the items themselves, whatever they are."""
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def _add_rows(model: Any, name: str, rows: Iterable[Row], variables: Objects) -> bool:
+    """One constraint block for a family; False if a row without columns does not hold (others are left out)."""
     block = Constraint(AnyIndex)
     model.add_component(name, block)
-    possible = True
-    for row in rows:
-        if len(row.columns):
+    rows = list(rows)
+    full = [row for row in rows if len(row.columns)]
+    if full:
+        coefficients, columns = (np.concatenate([row[i] for row in full]) for i in (2, 1))
+        terms = _terms(coefficients, columns, variables).tolist()
+        end = np.cumsum([len(row.columns) for row in full]).tolist()
+        for row, first, last in zip(full, [0, *end], end, strict=False):
             key = row.key if len(row.key) > 1 else row.key[0]
-            block.add(key, _bounded(row, terms.sum(row.coefficients, row.columns)))
-        else:
-            possible &= holds_empty(row)
-    return possible
+            block.add(key, _bounded(row, LinearExpression(terms[first:last])))
+    return all(len(row.columns) or holds_empty(row) for row in rows)
 
 
 def holds_empty(row: Row) -> bool:
