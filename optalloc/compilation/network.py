@@ -13,7 +13,7 @@ from optalloc.instance import Instance, Link
 
 __all__ = ["MAX_CHAINS", "MAX_STEPS", "Chain", "Network"]
 
-MAX_CHAINS: Final = 200
+MAX_CHAINS: Final = 100
 """Simple paths taken per (home site, site): those with the fewest links."""
 MAX_STEPS: Final = 20_000
 """Links looked at per (home site, site) before the search for paths stops."""
@@ -76,6 +76,10 @@ class Network:
             [(link, target) for _, target, link in self.graph.out_edges(site, keys=True)]
             for site in range(len(self.site_ids))
         ]
+        self._direct: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for site, steps in enumerate(self._outgoing):
+            for link, target in steps:
+                self._direct.setdefault((site, target), []).append((link, target))
         self._hops: dict[int, dict[int, int]] = {}
         self._chains: dict[tuple[int, int], tuple[Chain, ...]] = {}
 
@@ -114,7 +118,8 @@ class Network:
         found: list[tuple[int, ...]] = []
         if home == site or home not in hops:
             return found
-        search = _Search(self._outgoing, hops, self._between(home, site), home, site)
+        reach = {member: hops[member] for member in self._between(home, site) & hops.keys() - {site}}
+        search = _Search(self._outgoing, self._direct, reach, home, site)
         for length in range(hops[home], len(self.site_ids)):
             for links in search.chains(length):
                 if len(found) == MAX_CHAINS:
@@ -157,10 +162,10 @@ class _Search:
     ----------
     outgoing
         Site -> (link, target) pairs.
-    hops
-        Links from a site to the goal.
-    between
-        Sites worth entering.
+    direct
+        (site, target) -> the same pairs.
+    reach
+        Links to the goal from each site worth entering.
 
     Attributes
     ----------
@@ -173,17 +178,18 @@ class _Search:
     def __init__(
         self,
         outgoing: Sequence[Sequence[tuple[int, int]]],
-        hops: Mapping[int, int],
-        between: set[int],
+        direct: Mapping[tuple[int, int], Sequence[tuple[int, int]]],
+        reach: Mapping[int, int],
         home: int,
         site: int,
     ):
         self.steps_left = MAX_STEPS
         self.shortened = False
+        self._outgoing = outgoing
+        self._direct = direct
+        self._reach = reach
         self._home = home
-        usable = between & hops.keys() - {site}
-        self._onward = {s: [(i, t, hops[t]) for i, t in outgoing[s] if t in usable] for s in usable}
-        self._last = {s: [(i, t, 0) for i, t in outgoing[s] if t == site] for s in usable}
+        self._site = site
 
     def chains(self, length: int) -> Iterator[tuple[int, ...]]:
         """Chains of exactly ``length`` links, in the order of the links."""
@@ -199,23 +205,24 @@ class _Search:
                 visited.pop()
                 del links[-1:]
                 continue
-            link, target, hops = step
+            link, target = step
             left = length - len(links) - 1
             if left == 0:
                 yield (*links, link)
-            elif hops > left:
-                self.shortened = True
-            elif target not in visited:
+            elif target in self._reach and target not in visited:
+                if self._reach[target] > left:
+                    self.shortened = True
+                    continue
                 links.append(link)
                 visited.append(target)
                 stack.append(self._steps(target, left))
 
-    def _steps(self, here: int, left: int) -> Iterator[tuple[int, int, int]]:
-        """(link, target, hops from there) with ``left`` links to go: the goal with the last, never before."""
+    def _steps(self, here: int, left: int) -> Iterator[tuple[int, int]]:
+        """(link, target) with ``left`` links to go: the goal with the last, never before."""
         if left > 1:
-            return iter(self._onward[here])
-        self.shortened |= bool(self._onward[here])
-        return iter(self._last[here])
+            return iter(self._outgoing[here])
+        self.shortened = True
+        return iter(self._direct.get((here, self._site), ()))
 
 
 def _scaled(values: Iterable[Decimal]) -> tuple[int, list[int]]:
