@@ -68,7 +68,7 @@ def _composed(
         return instances.load(name), "real", known["origin"], REAL[size]
     if data is None or (known is None and size not in SEEDS_OF_LARGE):
         return None
-    seed = known["origin"]["seed"] if known is not None else SEEDS_OF_LARGE[size]
+    seed = SEEDS_OF_LARGE[size] if known is None else SEEDS_OF_LARGE.get(size, known["origin"]["seed"])
     instance = composition.compose(data, size, seed=seed)
     if known is not None and "search" in instances.load(name).meta:
         meta = instance.meta | {"search": instances.load(name).meta["search"]}

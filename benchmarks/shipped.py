@@ -5,8 +5,12 @@ from dataclasses import dataclass
 REAL = {8: 120.0, 12: 120.0, 20: 120.0, 60: 300.0, 200: 300.0}
 """Size of a composed instance -> seconds for each exact method."""
 
-SEEDS_OF_LARGE = {60: 0, 200: 0}
-"""Composed instances too large to be searched for by a proof."""
+SEEDS_OF_LARGE = {60: 1, 200: 1}
+"""Composed instances too large to be searched for by a proof: the first seed at which N tasks wait N ticks or more in
+total in the plan of the best dispatch rule."""
+
+MOST_COLUMNS = 1_000_000
+"""The time-indexed MILP is left out where the best plan leaves more columns: it would not see its first relaxation."""
 
 INVENTED = {
     "geo": {6: 3, 10: 0, 30: 0},

@@ -30,7 +30,7 @@ FIXTURE, MARKER, OPTION = "optalloc_instance", "optalloc_instances", "--optalloc
 
 def assert_optimality_gap(
     solver_or_schedule: "str | Path | Callable[..., Any] | Schedule",
-    instance: "Instance | str | Path",
+    instance: "Instance | Problem | str | Path",
     limit: float,
     *,
     time_limit: float = 60.0,
@@ -43,8 +43,8 @@ def assert_optimality_gap(
     solver_or_schedule
         A registered name, ``module:object``, a solver function, a Schedule, or the path of a schedule file.
     instance
-        An Instance, a file, or a name of the index. The bound is the index's; for an instance that is not
-        shipped it is the one that the solver proves itself.
+        An Instance, compiled or not, a file, or a name of the index. The bound is the index's; for an instance
+        that is not shipped it is the one that the solver proves itself.
     limit
         Largest gap allowed: (objective - bound) / max(|objective|, 1).
     time_limit
@@ -63,14 +63,22 @@ def assert_optimality_gap(
         two is wrong).
     """
     from optalloc import instances
-    from optalloc.compilation import compile as compile_problem
-    from optalloc.instance import Instance
-    from optalloc.io.reading import read
 
-    given = instance if isinstance(instance, Instance) else read(instance)
-    values, own = _values(compile_problem(given), solver_or_schedule, time_limit, seed)
-    bounds = {level: bound for level, (bound, _) in instances.bounds_of(given.sha256).items()} or own
-    return _gap(given.name, values, bounds, limit)
+    problem = _compiled(instance)
+    values, own = _values(problem, solver_or_schedule, time_limit, seed)
+    stored = instances.bounds_of(problem.instance.sha256)
+    bounds = {level: bound for level, (bound, _) in stored.items()} or own
+    return _gap(problem.instance.name, values, bounds, limit)
+
+
+def _compiled(instance: "Instance | Problem | str | Path") -> "Problem":
+    from optalloc.compilation import compile as compile_problem
+    from optalloc.io.reading import read
+    from optalloc.problem import Problem
+
+    if isinstance(instance, Problem):
+        return instance
+    return compile_problem(read(instance) if isinstance(instance, str | Path) else instance)
 
 
 def _values(
