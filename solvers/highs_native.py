@@ -168,6 +168,10 @@ class NativeRun:
         """
         self._stop = True
 
+    def wait(self) -> None:
+        """Wait for the search to end by itself."""
+        self._thread.join()
+
     def join(self) -> None:
         """Stop the search and wait for its end."""
         while self._thread.is_alive():

@@ -75,8 +75,7 @@ def knapsacks(columns: int = 60, rows: int = 30, seed: int = 1) -> Matrix:
 def finish(run: NativeRun) -> NativeAnswer:
     """Let a run come to its end."""
     run.begin()
-    while all(message is not None for message in run.messages()):
-        pass
+    run.wait()
     return run.answer()
 
 

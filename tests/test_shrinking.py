@@ -158,7 +158,6 @@ def test_shrinking_does_not_move_the_optimum(seed: int) -> None:
             continue
         run = NativeRun(milp.scaled_matrix, seconds=30)
         run.begin()
-        while all(message is not None for message in run.messages()):
-            pass
+        run.wait()
         optima.add(round(milp.unit * float(milp.scaled_matrix.cost @ run.answer().values)) + milp.constant)
     assert len(optima) == 1

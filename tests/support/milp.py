@@ -65,8 +65,7 @@ def run_natively(matrix: Matrix) -> tuple[str, Any]:
     """HiGHS on a matrix."""
     run = NativeRun(matrix, seconds=30)
     run.begin()
-    while all(message is not None for message in run.messages()):
-        pass
+    run.wait()
     answer = run.answer()
     return answer.status, answer.values
 
