@@ -376,6 +376,19 @@ def test_a_started_transfer_serves_later_readers():
     assert table.transfers == ()
 
 
+def test_a_transfer_by_itself_waits_for_channel_and_storage():
+    """The channel is free from 2 on, the room from 5 on: a transfer of 2 ticks without a reader starts at 5."""
+    replicas = [Replica(d, 0, [(2, 0, [1])], size=2) for d in range(2)]
+    tasks = [Task([Mode(3, {0: 1}, needs=[0])])]
+    problem = make_problem(tasks, channels=[1], replicas=replicas, storage={0: 3})
+    table = Timetable(full_scope(problem))
+    table.commit(table.earliest(0, 0))
+    transfer = table.earliest_transfer(1)
+    assert transfer == problem.transfer(1, 1, 5)
+    table.stage(transfer)
+    assert broken(table.scope, table.plan()) == []
+
+
 def test_a_task_is_placed_before_its_placed_successors():
     """The successor stands at [5, 6) with lag 1: a run of 3 must end by 4; one of 5 does not fit."""
     tasks = [Task([Mode(3, {0: 1}), Mode(5, {0: 1})]), Task([Mode(1, {0: 1})], after=[(0, 1)])]

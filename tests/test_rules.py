@@ -293,6 +293,19 @@ def test_offers_are_looked_at_again_after_a_rejection(name):
     assert run(name, problem).mode.tolist() == [REJECTED, 2]
 
 
+@pytest.mark.parametrize("name", ["min-min", "max-min", "sufferage", "atc"])
+def test_offers_are_looked_at_again_when_storage_is_taken(name):
+    """Room for one of two replicas, which two tasks on two nodes need: one waits until the other has ended.
+
+    The one is there in [0, 6) with its run in [1, 6), the other arrives at 7.
+    """
+    tasks = [Task([Mode(5, {node: 1}, needs=[node])]) for node in range(2)]
+    problem = make_problem(
+        tasks, [1, 1], node_sites=[0, 0], replicas=[Replica(0), Replica(1)], storage={0: 1}
+    )
+    assert starts(name, problem) == [1, 7]
+
+
 def test_fixed_parts_that_break_a_rule_leave_no_plan():
     """Two runs of the state on one device at once: no rule has a plan, and it says why."""
     mode = {"id": "m", "uses": [{"node": "n", "devices": 1}], "duration_ticks": 4, "datasets": []}

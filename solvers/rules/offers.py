@@ -18,11 +18,12 @@ Claims = set[tuple[str, int]]
 class Offers:
     """The placement of each ready task that ends first.
 
-    What is reserved never gets less, so an offer that still fits is still the best, and the end of one that
-    does not is a lower bound of the new end. So after a commitment the offers that hold something of what it
-    took are only marked, and looked at again when they matter. Two things can make a new placement better
-    than an old offer, and then all are worked out anew: a replica that has come to a site with finite
-    storage, and, under plan limits, a charge that is now paid.
+    What is reserved never gets less, so an offer that still fits is still the best, and the end of one that does
+    not is a lower bound of the new end: whatever a replica brought by another task allows, the task could have
+    brought it itself (for modes with several missing replicas this holds as far as the kernel is exact). So after a
+    commitment the offers that hold something of what it took are only marked, and looked at again when they matter.
+    Under plan limits a placement can become better than an old offer, by a charge that is now paid: then all are
+    worked out anew.
 
     Parameters
     ----------
@@ -114,11 +115,9 @@ class Offers:
         self._marked[list(self._offers)] = True
 
     def _may_improve(self, placement: Placement) -> bool:
-        """Whether other tasks may get a better placement than before."""
-        table, transfers = self.desk.table, placement.transfers
-        if self.desk.problem.limits and (transfers or table.facts(placement.mode).buys):
-            return True
-        return any(transfer.site in table.storage for transfer in transfers)
+        """Whether a charge is paid that kept the limits from allowing a better placement of other tasks."""
+        charged = placement.transfers or self.desk.table.facts(placement.mode).buys
+        return bool(self.desk.problem.limits and charged)
 
     def _renew(self, task: int) -> None:
         self.drop(task)
