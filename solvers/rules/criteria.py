@@ -36,7 +36,7 @@ class Criterion(Protocol):
         """How good a placement is; smaller is better."""
         ...
 
-    def slope(self, desk: Desk, task: int) -> int:
+    def slope(self, desk: Desk, task: int) -> float:
         """By how much the first entry of the key grows at least with every tick that the run starts later."""
         ...
 
@@ -54,7 +54,7 @@ class Completion:
     def key(self, desk: Desk, placement: Placement) -> Key:
         return placement.end, desk.problem.money.item(placement.mode), placement.mode
 
-    def slope(self, desk: Desk, task: int) -> int:
+    def slope(self, desk: Desk, task: int) -> float:
         return 1
 
     def routes(self, desk: Desk, mode: int) -> Routes:
@@ -70,7 +70,7 @@ class Duration(Completion):
     def key(self, desk: Desk, placement: Placement) -> Key:
         return placement.end - placement.start, placement.end, placement.mode
 
-    def slope(self, desk: Desk, task: int) -> int:
+    def slope(self, desk: Desk, task: int) -> float:
         return 0
 
 
@@ -83,7 +83,7 @@ class Money(Completion):
     def key(self, desk: Desk, placement: Placement) -> Key:
         return desk.money(placement), placement.end, placement.mode
 
-    def slope(self, desk: Desk, task: int) -> int:
+    def slope(self, desk: Desk, task: int) -> float:
         return 0
 
     def routes(self, desk: Desk, mode: int) -> Routes:
@@ -106,7 +106,7 @@ class Increase(Completion):
     def key(self, desk: Desk, placement: Placement) -> Key:
         return *desk.increase(placement), placement.end, placement.mode
 
-    def slope(self, desk: Desk, task: int) -> int:
+    def slope(self, desk: Desk, task: int) -> float:
         return desk.problem.levels[0].completion.item(task)
 
 

@@ -14,6 +14,7 @@ from optalloc.solvers.rules.data_then_devices import data_first
 from optalloc.solvers.rules.desk import DeadEnd, Desk
 from optalloc.solvers.rules.due_dates import atc, due_date
 from optalloc.solvers.rules.extremes import cheapest, random
+from optalloc.solvers.rules.first_come import fifo
 from optalloc.solvers.rules.joint import place_jointly
 from optalloc.solvers.rules.shortest import smith_ratio, wspt
 from optalloc.solvers.rules.upward_rank import heft, upward_rank
@@ -21,7 +22,10 @@ from optalloc.solvers.rules.upward_rank import heft, upward_rank
 __all__ = ["best_start", "joint_with_retries"]
 
 SMALL: Final = 100
-"""Up to this many open tasks the rules that compare all ready tasks are tried too."""
+"""Up to this many open tasks nearly all rules are tried."""
+
+MEDIUM: Final = 1000
+"""Up to this many the rule by apparent tardiness cost is tried, whose time grows faster than the number of tasks."""
 
 RETRIES: Final = 30
 """How often a joint rule starts again with the tasks first that it could not place, on small problems."""
@@ -59,16 +63,16 @@ def best_start(scope: Scope, seed: int = 0, should_stop: Callable[[], bool] = la
 
 def _fills(desk: Desk) -> list[Fill]:
     """The rules to try, the most promising first."""
-    small = len(desk.free) <= SMALL
-    orders = [(-smith_ratio(desk)).tolist()]
+    size = len(desk.free)
+    orders = [(-smith_ratio(desk)).tolist(), desk.problem.release.tolist()]
     if (due_date(desk) < NEVER).any():
         orders.append(due_date(desk).tolist())
     if len(desk.problem.pred_task):
         orders.append((-upward_rank(desk)).tolist())
-    if small:
-        orders.append(desk.problem.release.tolist())
-    fills = [*map(joint_with_retries, orders), wspt]
-    return [*fills, min_min, sufferage, atc, heft, data_first, cheapest] if small else fills
+    fills = [*map(joint_with_retries, orders), wspt, fifo]
+    if size <= MEDIUM:
+        fills.append(atc)
+    return [*fills, min_min, sufferage, heft, data_first, cheapest] if size <= SMALL else fills
 
 
 def joint_with_retries(priority: Sequence[float]) -> Fill:
