@@ -24,7 +24,7 @@ COUNTS = ("1", "2", "4", "8")
 
 
 def synthetic(tasks: int, nodes: int, datasets: int, sites: int, hubs: int, seed: int) -> dict[str, Any]:
-    """An instance document: some hubs, the other sites around them; tasks with 8 candidate datasets and 3 allowed sites."""
+    """An instance document: hubs and sites around them; tasks with 8 candidate datasets and 3 allowed sites."""
     draw = random.Random(seed)
     names = [f"s{index}" for index in range(sites)]
     return {

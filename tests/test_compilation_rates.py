@@ -7,6 +7,7 @@ import pytest
 from support.physics import document
 
 from optalloc.compilation.rates import Rates, Ring, ring_step_seconds
+from optalloc.errors import InputError
 from optalloc.instance import Instance
 
 
@@ -95,3 +96,11 @@ def test_more_overlap_is_never_slower(gam):
     ring = Ring(Fraction(3), Fraction(2))
     steps = [ring_step_seconds(Fraction(5), 3, Fraction(order), ring) for order in (gam, gam + 1)]
     assert steps[0] >= steps[1] >= max(Fraction(5, 3), Fraction(2))
+
+
+def test_endless_counts_are_refused():
+    """A huge pool with scaling and no device_counts would have as many modes."""
+    table = rates({"1": 10}, scaling("linear"))
+    assert len(table.counts("net", "gpu", 10_000)) == 10_000
+    with pytest.raises(InputError, match=r"1 to 10001 devices.*give device_counts"):
+        table.counts("net", "gpu", 10_001)

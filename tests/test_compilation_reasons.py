@@ -165,3 +165,11 @@ def test_nothing_to_tell():
     assert problem_of(document()).notes == ()
     problem = problem_of(document(tasks=[]))
     assert (problem.num_tasks, problem.num_modes, dict(problem.impossible)) == (0, 0, {})
+
+
+def test_empty_worlds():
+    """No nodes, no datasets or no links: reasons, not exceptions."""
+    assert "no throughput" not in reasons(document(nodes=[]))
+    assert problem_of(document(nodes=[])).impossible["t"]
+    assert "datasets far at site here" in reasons({**changed(datasets=["far"]), "links": []})
+    assert problem_of({**changed(datasets=[]), "datasets": []}).num_modes == 2

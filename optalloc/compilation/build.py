@@ -85,37 +85,18 @@ def _parts(instance: Instance) -> _Parts:
 
 def _assemble(parts: _Parts, table: ModeTable) -> Problem:
     """The problem without its state."""
-    instance, choices = parts.instance, parts.choices
-    listing = list_replicas(table, choices)
-    available = gather(choices.start, table.choice)
-    storage, sizes = storage_in_units(
-        instance, listing.replica_dataset.tolist(), listing.replica_site.tolist()
-    )
-    uses = mode_uses(table, choices, parts.options, parts.resources, instance)
+    instance = parts.instance
+    listing = list_replicas(table, parts.choices)
     arrays = {
         **_task_arrays(instance, parts.units),
-        **_resource_arrays(parts.resources),
+        **_mode_arrays(parts, table),
         **_listed(listing),
-        "mode_ptr": table.ptr,
-        "mode_task": table.task,
-        "duration": table.duration,
-        "money": _own_money(instance, table),
-        "utility": table.utility,
-        "available": available,
-        "explicit": table.explicit,
-        "use_ptr": uses[0],
-        "use_resource": uses[1],
-        "use_amount": uses[2],
+        **_resource_arrays(parts.resources),
+        **_storage_arrays(instance, listing),
         "node_site": parts.options.node_site,
-        "site_storage": storage,
-        "replica_size": sizes,
-        "replica_available": np.array(
-            [choices.available[d] for d in listing.replica_dataset.tolist()], dtype=np.int64
-        ),
+        "replica_available": _ints(parts.choices.available[d] for d in listing.replica_dataset.tolist()),
         "purchase_cost": _purchase_costs(instance, parts.units, listing.purchases),
     }
-    money = arrays["money"]
-    arrays["active"] = dominance_mask(replace(table, money=money), choices, available, len(parts.resources))
     for array in arrays.values():
         array.flags.writeable = False
     return Problem(
@@ -127,6 +108,32 @@ def _assemble(parts: _Parts, table: ModeTable) -> Problem:
         route_channels=listing.route_channels,
         **_objective(instance, parts.units, arrays["release"]),
     )
+
+
+def _mode_arrays(parts: _Parts, table: ModeTable) -> dict[str, Any]:
+    """What a mode is, costs and holds; data lists apart."""
+    paid = replace(table, money=_own_money(parts.instance, table))
+    available = gather(parts.choices.start, table.choice)
+    uses = mode_uses(table, parts.choices, parts.options, parts.resources, parts.instance)
+    return {
+        "mode_ptr": table.ptr,
+        "mode_task": table.task,
+        "duration": table.duration,
+        "money": paid.money,
+        "utility": table.utility,
+        "available": available,
+        "active": dominance_mask(paid, parts.choices, available, len(parts.resources)),
+        "explicit": table.explicit,
+        "use_ptr": uses[0],
+        "use_resource": uses[1],
+        "use_amount": uses[2],
+    }
+
+
+def _storage_arrays(instance: Instance, listing: Listing) -> dict[str, Ints]:
+    replicas = listing.replica_dataset.tolist(), listing.replica_site.tolist()
+    storage, sizes = storage_in_units(instance, *replicas)
+    return {"site_storage": storage, "replica_size": sizes}
 
 
 def _ids(instance: Instance) -> dict[str, Any]:

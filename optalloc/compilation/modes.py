@@ -14,7 +14,7 @@ from optalloc.compilation.options import Classes, Options, OptionTable
 from optalloc.compilation.rates import Rates
 from optalloc.compilation.units import Units, bounded, common_multiplier, permille_up
 from optalloc.instance import Instance, Mode, Task
-from optalloc.problem import Ints
+from optalloc.problem import NEVER, Ints
 
 __all__ = ["COLUMNS", "ModeMaker", "TaskModes", "device_money"]
 
@@ -126,7 +126,7 @@ class ModeMaker:
     def modes(self, index: int, task: Task) -> TaskModes:
         """Every mode of a task that memory, sites, utility and the task's budget allow."""
         made = self._physics(index, task) if task.modes is None else self._explicit(index, task, task.modes)
-        budget = None if task.budget_usd is None else self._units.money_down(task.budget_usd)
+        budget = None if task.budget_usd is None else min(NEVER, self._units.money_down(task.budget_usd))
         return made.within(budget)
 
     def _physics(self, index: int, task: Task) -> TaskModes:

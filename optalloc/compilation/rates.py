@@ -7,10 +7,13 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Final
 
+from optalloc.errors import Fault, InputError
 from optalloc.instance import Instance, Model
 
-__all__ = ["SCALINGS", "Rates", "Ring", "ring_step_seconds"]
+__all__ = ["MAX_COUNTS", "SCALINGS", "Rates", "Ring", "ring_step_seconds"]
 
+MAX_COUNTS: Final = 10_000
+"""Device counts that a task without ``device_counts`` may have on a node."""
 _DIGITS: Final = 60
 _WORKING: Final = Context(prec=_DIGITS + 20, Emin=-(10**9), Emax=10**9)
 _SHOWN: Final = Context(prec=_DIGITS, Emin=-(10**9), Emax=10**9)
@@ -134,6 +137,9 @@ class Rates:
         """Device counts up to ``largest`` with a rate."""
         measured = self._measured.get((model, device_type), {})
         scaled = self._models[model].scaling is not None and measured.get(1)
+        if scaled and largest > MAX_COUNTS:
+            reason = f"model {model!r} could run on 1 to {largest} devices, more than {MAX_COUNTS} counts"
+            raise InputError(Fault("tasks", f"{reason}: give device_counts"))
         candidates = range(1, largest + 1) if scaled else sorted(c for c in measured if c <= largest)
         return [count for count in candidates if self.rate(model, device_type, count)]
 

@@ -177,7 +177,7 @@ class RouteBook:
         carrying = 8 * size.numerator * network.bandwidth_scale * network.latency_scale * tick.denominator
         scale = network.latency_scale * size.denominator * tick.numerator
         fastest = largest(chains.bandwidth)
-        bounds = [largest(chains.latency) * fastest * waiting + carrying, fastest * scale]
+        bounds = [largest(chains.latency) * fastest * waiting + carrying + waiting, fastest * scale]
         latency, bandwidth = exact_for(bounds, chains.latency, chains.bandwidth)
         return np.maximum(1, ceil_column(latency * bandwidth * waiting + carrying, bandwidth * scale))
 
@@ -185,7 +185,7 @@ class RouteBook:
         """size * egress in money units, half up."""
         factor = size.numerator * self.units.money.denominator
         scale = size.denominator * self.units.money.numerator * self.network.egress_scale
-        bounds = [2 * largest(chains.egress) * factor + scale, 2 * scale]
+        bounds = [2 * largest(chains.egress) * factor + scale, 2 * scale, factor]
         (egress,) = exact_for(bounds, chains.egress)
         return half_up_column(egress * factor, scale)
 
