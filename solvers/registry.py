@@ -75,6 +75,7 @@ _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
     ),
     "highs": _BuiltIn("optalloc.solvers.highs", "exact", "time-indexed MILP, solved by HiGHS"),
     "cpsat": _BuiltIn("optalloc.solvers.cpsat", "exact", "interval model, solved by OR-Tools CP-SAT"),
+    "lns": _BuiltIn("optalloc.solvers.lns", "search", "large neighbourhood search, guided by prices; no proof"),
     "bound": _BuiltIn(
         "optalloc.solvers.price_bound", "bound", "prices of capacity: a proven lower bound at every size, no plan"
     ),

@@ -1,0 +1,13 @@
+"""`lns`: large neighbourhood search from the best plan of a rule. docs/search.md says how, and what was measured."""
+
+from optalloc.solvers.base import Outcome, Request
+from optalloc.solvers.lns.driver import OPTIONS, search_plans
+from optalloc.solvers.registry import solver
+
+__all__ = ["lns"]
+
+
+@solver("lns", options=OPTIONS)
+def lns(request: Request) -> Outcome:
+    """Large neighbourhood search, guided by prices; never worse than its start, no proof."""
+    return search_plans(request)

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from optalloc.problem import Ints
-from optalloc.solvers.lns.columns import RNG
-from optalloc.solvers.lns.jit import part
+from optalloc.solvers.lns import columns as at
+from optalloc.solvers.lns.jit import Real, Whole, part
 
 __all__ = ["below", "seeded", "uniform"]
 
@@ -23,16 +23,16 @@ def seeded(seed: int) -> Ints:
 
 
 @part
-def uniform(c: Any, s: Any) -> float:
+def uniform(c: Any, s: Any) -> Real:
     """A number in (0, 1)."""
-    at = c[RNG]
-    s[at] = 40014 * s[at] % _FIRST
-    s[at + 1] = 40692 * s[at + 1] % _SECOND
-    drawn = (s[at] - s[at + 1]) % (_FIRST - 1)
+    rng = c[at.RNG]
+    s[rng] = 40014 * s[rng] % _FIRST
+    s[rng + 1] = 40692 * s[rng + 1] % _SECOND
+    drawn = (s[rng] - s[rng + 1]) % (_FIRST - 1)
     return (drawn + 1) / (_FIRST + 1.0)
 
 
 @part
-def below(c: Any, s: Any, count: int) -> int:
+def below(c: Any, s: Any, count: int) -> Whole:
     """A whole number in [0, count)."""
     return int(uniform(c, s) * count)

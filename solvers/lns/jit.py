@@ -5,7 +5,13 @@ from typing import Any, TypeVar, cast
 
 from optalloc.solvers.prices.jit import COMPILED, kernel
 
-__all__ = ["COMPILED", "kernel", "part"]
+__all__ = ["COMPILED", "Real", "Whole", "kernel", "part"]
+
+Whole = Any
+"""A whole number, a Python or a numpy one."""
+
+Real = Any
+"""A float, likewise."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -14,7 +20,7 @@ def part(function: F) -> F:
     """Compile the function with those that call it; without numba it stays as it is."""
     if not COMPILED:
         return function
-    from numba import njit
+    import numba
 
-    compiled: Any = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    return cast(F, compiled)
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(F, numba.njit(cache=True, nogil=True, **options)(function))

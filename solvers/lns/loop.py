@@ -4,56 +4,62 @@ from math import log
 from typing import Any
 
 from optalloc.problem import FREE, REJECTED
-from optalloc.solvers.lns.columns import (
-    BEST, BEST_PLAN, BEST_ROUTE, BIAS, CHOSEN, COEFFICIENTS, COUNTS, IS_FREE, KEY, NEED_HI, NEED_LO, NORMAL, OLD_MODE,
-    OLD_START, ONLY, ORDER, OUT, OUT_COLUMNS, PICKED, PRED_HI, PRED_LO, REJECT, REPLICAS, ROUTE, SAVED, SLOPE, START,
-    TARDINESS, TASKS, TICKS, WEIGHT,
-)  # fmt: skip
+from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.draws import below, uniform
-from optalloc.solvers.lns.jit import kernel, part
+from optalloc.solvers.lns.jit import Whole, kernel, part
 from optalloc.solvers.lns.neighbours import NAMES, choose
 from optalloc.solvers.lns.placing import (
-    best_start, earliest, held_row, may_drop, mode_row, place, plan_row, take_out, task_row, value,
+    best_start,
+    earliest,
+    held_row,
+    may_drop,
+    mode_row,
+    place,
+    plan_row,
+    take_out,
+    task_row,
+    value,
 )  # fmt: skip
 
 __all__ = ["EVERY_MODE", "keep", "left_shift", "list_tasks", "put", "search"]
 
 EVERY_MODE = 2**40
 OPERATORS = len(NAMES)
+BLINK = 0.02
 
 
 @part
-def _out(c: Any, n: int) -> int:
-    return c[OUT] + OUT_COLUMNS * n
+def _out(c: Any, n: int) -> Whole:
+    return c[at.OUT] + at.OUT_COLUMNS * n
 
 
 # whole plans ------------------------------------------------------------------------------------------------
 @kernel
 def put(c: Any, s: Any, plan: Any, route: Any) -> None:
     """Fill an empty state: ``plan`` has (mode, start) of each task, ``route`` the routes of replicas (-1: any)."""
-    for k in range(c[REPLICAS]):
-        s[held_row(c, k) + ONLY] = route[k]
-    for j in range(c[TASKS]):
+    for k in range(c[at.REPLICAS]):
+        s[held_row(c, k) + at.ONLY] = route[k]
+    for j in range(c[at.TASKS]):
         if plan[j, 0] >= 0 or plan[j, 0] == REJECTED:
             place(c, s, j, plan[j, 0], plan[j, 1])
         else:
-            s[plan_row(c, j) + CHOSEN] = plan[j, 0]
-    for k in range(c[REPLICAS]):
-        s[held_row(c, k) + ONLY] = -1
+            s[plan_row(c, j) + at.CHOSEN] = plan[j, 0]
+    for k in range(c[at.REPLICAS]):
+        s[held_row(c, k) + at.ONLY] = -1
 
 
 @kernel
 def keep(c: Any, s: Any) -> bool:
     """Copy the current plan if it is better than the best so far."""
     now = value(c, s, 0)
-    if now >= s[c[BEST]]:
+    if now >= s[c[at.BEST]]:
         return False
-    s[c[BEST]] = now
-    for j in range(c[TASKS]):
-        s[c[BEST_PLAN] + 2 * j] = s[plan_row(c, j) + CHOSEN]
-        s[c[BEST_PLAN] + 2 * j + 1] = s[plan_row(c, j) + START]
-    for k in range(c[REPLICAS]):
-        s[c[BEST_ROUTE] + k] = s[held_row(c, k) + ROUTE]
+    s[c[at.BEST]] = now
+    for j in range(c[at.TASKS]):
+        s[c[at.BEST_PLAN] + 2 * j] = s[plan_row(c, j) + at.CHOSEN]
+        s[c[at.BEST_PLAN] + 2 * j + 1] = s[plan_row(c, j) + at.START]
+    for k in range(c[at.REPLICAS]):
+        s[c[at.BEST_ROUTE] + k] = s[held_row(c, k) + at.ROUTE]
     return True
 
 
@@ -62,28 +68,28 @@ def left_shift(c: Any, s: Any, rank: Any) -> None:
     """Move every free run, in the order ``rank``, to its earliest start in the same mode; routes stay."""
     for n in range(len(rank)):
         j = rank[n]
-        m, start = s[plan_row(c, j) + CHOSEN], s[plan_row(c, j) + START]
-        if m < 0 or not c[task_row(c, j) + IS_FREE]:
+        m, start = s[plan_row(c, j) + at.CHOSEN], s[plan_row(c, j) + at.START]
+        if m < 0 or not c[task_row(c, j) + at.IS_FREE]:
             continue
         mode = mode_row(c, m)
-        for i in range(c[mode + NEED_LO], c[mode + NEED_HI]):
+        for i in range(c[mode + at.NEED_LO], c[mode + at.NEED_HI]):
             held = held_row(c, c[i])
-            s[c[SAVED] + 2 * c[i]] = s[held + ONLY]
-            s[held + ONLY] = s[held + ROUTE]
+            s[c[at.SAVED] + 2 * c[i]] = s[held + at.ONLY]
+            s[held + at.ONLY] = s[held + at.ROUTE]
         take_out(c, s, j)
         place(c, s, j, m, min(earliest(c, s, j, m), start))
-        for i in range(c[mode + NEED_LO], c[mode + NEED_HI]):
-            s[held_row(c, c[i]) + ONLY] = s[c[SAVED] + 2 * c[i]]
+        for i in range(c[mode + at.NEED_LO], c[mode + at.NEED_HI]):
+            s[held_row(c, c[i]) + at.ONLY] = s[c[at.SAVED] + 2 * c[i]]
 
 
 @kernel
-def list_tasks(c: Any, x: Any, s: Any, rank: Any, count: int, theta: float) -> int:
+def list_tasks(c: Any, x: Any, s: Any, rank: Any, count: int, theta: float) -> Whole:
     """List scheduling: put every waiting task in the order ``rank``; returns the first that has no place, or -1."""
     for n in range(len(rank)):
         j = rank[n]
-        if s[plan_row(c, j) + CHOSEN] != FREE or _insert(c, x, s, j, count, theta):
+        if s[plan_row(c, j) + at.CHOSEN] != FREE or _insert(c, x, s, j, count, theta, 0.0):
             continue
-        if not _insert(c, x, s, j, EVERY_MODE, theta):
+        if not _insert(c, x, s, j, EVERY_MODE, theta, 0.0):
             return j
     return -1
 
@@ -93,17 +99,17 @@ def list_tasks(c: Any, x: Any, s: Any, rank: Any, count: int, theta: float) -> i
 def _ready(c: Any, s: Any, j: int) -> bool:
     """No predecessor of j waits."""
     task = task_row(c, j)
-    for i in range(c[task + PRED_LO], c[task + PRED_HI], 2):
-        if s[plan_row(c, c[i]) + CHOSEN] == FREE:
+    for i in range(c[task + at.PRED_LO], c[task + at.PRED_HI], 2):  # noqa: SIM110 (kernels have no generators)
+        if s[plan_row(c, c[i]) + at.CHOSEN] == FREE:
             return False
     return True
 
 
 @kernel
-def _insert(c: Any, x: Any, s: Any, j: int, count: int, theta: float) -> bool:
+def _insert(c: Any, x: Any, s: Any, j: int, count: int, theta: float, blink: float) -> bool:
     """Put waiting task j where the guide is least, or reject it if that costs less."""
-    mode, start, guide = best_start(c, x, s, j, count, theta)
-    if may_drop(c, s, j) and c[task_row(c, j) + COEFFICIENTS + REJECT] < guide:
+    mode, start, guide = best_start(c, x, s, j, count, theta, blink)
+    if may_drop(c, s, j) and c[task_row(c, j) + at.COEFFICIENTS + at.REJECT] < guide:
         place(c, s, j, REJECTED, 0)
         return True
     if mode < 0:
@@ -113,92 +119,92 @@ def _insert(c: Any, x: Any, s: Any, j: int, count: int, theta: float) -> bool:
 
 
 @part
-def _insert_all(c: Any, x: Any, s: Any, found: int, count: int, theta: float) -> int:
+def _insert_all(c: Any, x: Any, s: Any, found: int, count: int, theta: float) -> Whole:
     """Put the tasks taken out back, each as soon as its predecessors are; returns how many were."""
     for done in range(found):
         n = done
-        while n < found and not _ready(c, s, s[_out(c, n) + ORDER]):
+        while n < found and not _ready(c, s, s[_out(c, n) + at.ORDER]):
             n += 1
         if n == found:
             return done
-        j = s[_out(c, n) + ORDER]
+        j = s[_out(c, n) + at.ORDER]
         for i in range(n, done, -1):
-            s[_out(c, i) + ORDER] = s[_out(c, i - 1) + ORDER]
-        s[_out(c, done) + ORDER] = j
-        if not _insert(c, x, s, j, count, theta):
+            s[_out(c, i) + at.ORDER] = s[_out(c, i - 1) + at.ORDER]
+        s[_out(c, done) + at.ORDER] = j
+        if not _insert(c, x, s, j, count, theta, BLINK):
             return done
     return found
 
 
 @part
-def _order_key(c: Any, s: Any, kind: int, n: int) -> int:
+def _order_key(c: Any, s: Any, kind: int, n: int) -> Whole:
     """Where a task goes in the order: random, as it was, or short and important ones first; with noise."""
     out = _out(c, n)
-    m = s[out + OLD_MODE]
+    m = s[out + at.OLD_MODE]
     if kind == 0 or m < 0:
         return below(c, s, 2**40)
     if kind == 1:
-        return 1000 * s[out + OLD_START] + below(c, s, 6000)
+        return 1000 * s[out + at.OLD_START] + below(c, s, 6000)
     if kind == 2:
-        task = task_row(c, s[out + PICKED]) + COEFFICIENTS
-        weight = c[task + SLOPE] + c[task + TARDINESS] + 1e-6
-        return int(1e6 * c[mode_row(c, m) + TICKS] / weight * (0.6 + uniform(c, s)))
-    return 1000 * s[out + OLD_START] + below(c, s, 1000)
+        task = task_row(c, s[out + at.PICKED]) + at.COEFFICIENTS
+        weight = c[task + at.SLOPE] + c[task + at.TARDINESS] + 1e-6
+        return int(1e6 * c[mode_row(c, m) + at.TICKS] / weight * (0.6 + uniform(c, s)))
+    return 1000 * s[out + at.OLD_START] + below(c, s, 1000)
 
 
 @part
 def _order(c: Any, s: Any, found: int) -> None:
     kind = below(c, s, 4)
     for n in range(found):
-        s[c[KEY] + s[_out(c, n) + PICKED]] = _order_key(c, s, kind, n)
+        s[c[at.KEY] + s[_out(c, n) + at.PICKED]] = _order_key(c, s, kind, n)
     if kind == 3:
         # As before, but one of them comes first.
-        s[c[KEY] + s[_out(c, below(c, s, found)) + PICKED]] = -1
+        s[c[at.KEY] + s[_out(c, below(c, s, found)) + at.PICKED]] = -1
     for n in range(found):
-        j, i = s[_out(c, n) + PICKED], n
-        while i > 0 and s[c[KEY] + s[_out(c, i - 1) + ORDER]] > s[c[KEY] + j]:
-            s[_out(c, i) + ORDER] = s[_out(c, i - 1) + ORDER]
+        j, i = s[_out(c, n) + at.PICKED], n
+        while i > 0 and s[c[at.KEY] + s[_out(c, i - 1) + at.ORDER]] > s[c[at.KEY] + j]:
+            s[_out(c, i) + at.ORDER] = s[_out(c, i - 1) + at.ORDER]
             i -= 1
-        s[_out(c, i) + ORDER] = j
+        s[_out(c, i) + at.ORDER] = j
 
 
 # a step -----------------------------------------------------------------------------------------------------
 @part
 def _save(c: Any, s: Any) -> None:
-    for k in range(c[REPLICAS]):
-        s[c[SAVED] + 2 * k] = s[held_row(c, k) + ROUTE]
-        s[c[SAVED] + 2 * k + 1] = s[held_row(c, k) + ONLY]
+    for k in range(c[at.REPLICAS]):
+        s[c[at.SAVED] + 2 * k] = s[held_row(c, k) + at.ROUTE]
+        s[c[at.SAVED] + 2 * k + 1] = s[held_row(c, k) + at.ONLY]
 
 
 @part
 def _back(c: Any, s: Any, found: int, done: int) -> None:
     """Undo a step of which the first ``done`` tasks are placed anew."""
     for n in range(done):
-        take_out(c, s, s[_out(c, n) + ORDER])
-    for k in range(c[REPLICAS]):
-        s[held_row(c, k) + ONLY] = s[c[SAVED] + 2 * k]
+        take_out(c, s, s[_out(c, n) + at.ORDER])
+    for k in range(c[at.REPLICAS]):
+        s[held_row(c, k) + at.ONLY] = s[c[at.SAVED] + 2 * k]
     for n in range(found):
         out = _out(c, n)
-        place(c, s, s[out + PICKED], s[out + OLD_MODE], s[out + OLD_START])
-    for k in range(c[REPLICAS]):
-        s[held_row(c, k) + ONLY] = s[c[SAVED] + 2 * k + 1]
+        place(c, s, s[out + at.PICKED], s[out + at.OLD_MODE], s[out + at.OLD_START])
+    for k in range(c[at.REPLICAS]):
+        s[held_row(c, k) + at.ONLY] = s[c[at.SAVED] + 2 * k + 1]
 
 
 @part
 def _unbias(c: Any, s: Any) -> None:
-    for k in range(c[REPLICAS]):
-        s[held_row(c, k) + BIAS] = NORMAL
+    for k in range(c[at.REPLICAS]):
+        s[held_row(c, k) + at.BIAS] = at.NORMAL
 
 
 @part
-def _draw(c: Any, s: Any) -> int:
+def _draw(c: Any, s: Any) -> Whole:
     """A neighbourhood, by weight."""
     total = 0
     for i in range(OPERATORS):
-        total += s[c[WEIGHT] + i]
+        total += s[c[at.WEIGHT] + i]
     left = below(c, s, total)
     for i in range(OPERATORS):
-        left -= s[c[WEIGHT] + i]
+        left -= s[c[at.WEIGHT] + i]
         if left < 0:
             return i
     return 0
@@ -208,9 +214,9 @@ def _draw(c: Any, s: Any) -> int:
 def _take_out_all(c: Any, s: Any, found: int) -> None:
     for n in range(found):
         out = _out(c, n)
-        j = s[out + PICKED]
-        s[out + OLD_MODE] = s[plan_row(c, j) + CHOSEN]
-        s[out + OLD_START] = s[plan_row(c, j) + START]
+        j = s[out + at.PICKED]
+        s[out + at.OLD_MODE] = s[plan_row(c, j) + at.CHOSEN]
+        s[out + at.OLD_START] = s[plan_row(c, j) + at.START]
         take_out(c, s, j)
 
 
@@ -218,10 +224,10 @@ def _take_out_all(c: Any, s: Any, found: int) -> None:
 def _step(c: Any, x: Any, s: Any, size: int, count: int, theta: float, slack: float) -> bool:
     """One step; whether the plan was changed. One that is worse by about ``slack`` is accepted at times."""
     operator = _draw(c, s)
-    s[c[COUNTS] + 2 * operator] += 1
+    s[c[at.COUNTS] + 2 * operator] += 1
     _save(c, s)
     before = value(c, s, 0)
-    found = choose(c, s, operator, min(2 + below(c, s, size - 1), c[TASKS]))
+    found = choose(c, s, operator, min(2 + below(c, s, size - 1), c[at.TASKS]))
     if found > 0:
         _take_out_all(c, s, found)
         _order(c, s, found)
@@ -232,12 +238,12 @@ def _step(c: Any, x: Any, s: Any, size: int, count: int, theta: float, slack: fl
         _back(c, s, found, done)
         return False
     if after < before:
-        s[c[COUNTS] + 2 * operator + 1] += 1
+        s[c[at.COUNTS] + 2 * operator + 1] += 1
     return True
 
 
 @kernel
-def search(c: Any, x: Any, s: Any, steps: int, size: int, count: int, theta: float, slack: float) -> int:
+def search(c: Any, x: Any, s: Any, steps: int, size: int, count: int, theta: float, slack: float) -> Whole:
     """Run ``steps`` steps with up to ``size`` tasks each; returns how many changed the plan.
 
     Parameters
@@ -252,7 +258,7 @@ def search(c: Any, x: Any, s: Any, steps: int, size: int, count: int, theta: flo
     changed = 0
     for _ in range(steps):
         many = count if uniform(c, s) < 0.95 else EVERY_MODE
-        guide = theta if uniform(c, s) < 0.5 else 0.0
+        guide = theta * (0.5 + 0.7 * uniform(c, s)) if uniform(c, s) < 0.8 else 0.0
         if _step(c, x, s, size, many, guide, slack):
             changed += 1
             keep(c, s)

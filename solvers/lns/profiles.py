@@ -6,7 +6,7 @@ holds for ever. The first tick is 0 and neighbours differ, so that taking a rese
 
 from typing import Any, Final
 
-from optalloc.solvers.lns.jit import kernel, part
+from optalloc.solvers.lns.jit import Whole, kernel, part
 
 __all__ = ["NEVER", "fit", "reserve"]
 
@@ -14,7 +14,7 @@ NEVER: Final = 2**53
 
 
 @part
-def _entry(s: Any, lo: int, hi: int, tick: int) -> int:
+def _entry(s: Any, lo: int, hi: int, tick: int) -> Whole:
     """Address of the last pair that begins at or before ``tick``."""
     below, above = 0, (hi - lo) // 2
     while above - below > 1:
@@ -27,7 +27,7 @@ def _entry(s: Any, lo: int, hi: int, tick: int) -> int:
 
 
 @kernel
-def fit(s: Any, lo: int, hi: int, amount: int, start: int, duration: int, latest: int) -> int:
+def fit(s: Any, lo: int, hi: int, amount: int, start: int, duration: int, latest: int) -> Whole:
     """Earliest tick t in [start, latest] with ``amount`` free on [t, t + duration), or NEVER."""
     i = _entry(s, lo, hi, start)
     while True:
@@ -47,7 +47,7 @@ def fit(s: Any, lo: int, hi: int, amount: int, start: int, duration: int, latest
 
 
 @part
-def _cut(s: Any, lo: int, hi: int, tick: int) -> int:
+def _cut(s: Any, lo: int, hi: int, tick: int) -> Whole:
     """Address of the pair that begins at ``tick``; where there is none it is made, and ``~address`` is returned."""
     i = _entry(s, lo, hi, tick)
     if s[i] == tick:
@@ -60,7 +60,7 @@ def _cut(s: Any, lo: int, hi: int, tick: int) -> int:
 
 
 @part
-def _join(s: Any, lo: int, hi: int, i: int) -> int:
+def _join(s: Any, lo: int, hi: int, i: int) -> Whole:
     """Drop the pair at i if it frees as much as the one before; returns the new end of the list."""
     if i <= lo or i >= hi or s[i + 1] != s[i - 1]:
         return hi
@@ -70,7 +70,7 @@ def _join(s: Any, lo: int, hi: int, i: int) -> int:
 
 
 @kernel
-def reserve(s: Any, lo: int, hi: int, amount: int, start: int, end: int) -> int:
+def reserve(s: Any, lo: int, hi: int, amount: int, start: int, end: int) -> Whole:
     """Take ``amount`` (negative: give back) on [start, end); returns the new end of the list.
 
     Ticks before 0 do not count. There must be room for two more pairs.
