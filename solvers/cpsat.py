@@ -60,7 +60,7 @@ def _begin(request: Request) -> None:
     """Offer the best plan of a few fast rules: a first plan at once, and narrower windows."""
     from optalloc.solvers.rules import best_start
 
-    plan = best_start(request.scope, seed=request.seed)
+    plan = best_start(request.scope, seed=request.seed, should_stop=request.monitor.should_stop)
     if plan is not None:
         request.monitor.offer(plan, "rules")
 

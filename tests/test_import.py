@@ -103,7 +103,7 @@ def test_arrows_point_downwards():
 
 def _reads_files(name: str, target: str) -> bool:
     """Readers and writers live in io, and know the objects that they read and write."""
-    objects = ("entities", "instance", "instances", "problem", "schedule")
+    objects = ("certificate", "entities", "instance", "instances", "problem", "schedule")
     return name.startswith("io") and target.split(".")[0] in objects
 
 
