@@ -93,7 +93,7 @@ class Reader:
             raise InputError(Fault(f"byte {error.start}", "is not UTF-8.", str(path))) from None
 
     def rows(self, name: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
-        """Rows of a CSV file with a header; rows with too few or too many values are dropped.
+        """``columns`` of a CSV file with a header; rows with too few or too many values are dropped.
 
         Raises
         ------
@@ -104,11 +104,12 @@ class Reader:
         try:
             header = next(lines, [])
             self._check_header(name, header, columns)
+            wanted = [header.index(column) for column in columns]
             for values in lines:
                 if values and len(values) != len(header):
                     self.drop(name, "wrong number of values")
                 elif values:
-                    yield dict(zip(header, values, strict=True))
+                    yield {header[place]: values[place] for place in wanted}
         except csv.Error as error:
             raise InputError(
                 Fault(f"line {lines.line_num}", f"is not CSV: {error}.", self.path(name))
