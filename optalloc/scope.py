@@ -78,8 +78,9 @@ def horizon(scope: Scope) -> int:
         (scope.start + problem.duration[scope.mode.clip(0)])[fixed] if problem.num_modes else np.zeros(0, int)
     )
     events = [scope.not_before, 0]
-    events += [int(a.max()) for a in (problem.release, problem.available, problem.cap_time, ends) if len(a)]
-    events += [int(problem.replica_available.max())] if problem.num_replicas else []
+    known = (problem.release[scope.exists], problem.available[scope.exists[problem.mode_task]], problem.cap_time)
+    replicas = _replicas(scope)
+    events += [int(a.max()) for a in (*known, problem.replica_available[replicas], ends) if len(a)]
     events += [t.end for t in scope.transfers]
     total = max(events)
     for task in np.flatnonzero(scope.free).tolist():
@@ -90,9 +91,19 @@ def horizon(scope: Scope) -> int:
         max((lag for _, lag in problem.predecessors(t)), default=0) for t in np.flatnonzero(fixed).tolist()
     )
     total += sum(fixed_lags)
-    for replica in range(problem.num_replicas):
+    for replica in replicas.tolist():
         total += max((int(problem.route_ticks[q]) for q in problem.routes_of(replica)), default=0)
     return total
+
+
+def _replicas(scope: Scope) -> Ints:
+    """Replicas that count: all, or, where some tasks do not exist, those that the modes of the others need."""
+    problem = scope.problem
+    if scope.exists.all():
+        return np.arange(problem.num_replicas)
+    exists = scope.exists[problem.mode_task]
+    owner = np.repeat(np.arange(problem.num_modes), np.diff(problem.need_ptr))
+    return np.unique(problem.need_replica[exists[owner]])
 
 
 @dataclass(frozen=True, eq=False)

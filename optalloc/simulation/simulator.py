@@ -10,12 +10,14 @@ import numpy as np
 
 from optalloc.errors import Fault, InputError
 from optalloc.placement import Placement
-from optalloc.problem import ABSENT, FREE, NEVER, REJECTED, Form, Plan, Problem, Transfer, rejection_cost
+from optalloc.problem import ABSENT, FREE, NEVER, REJECTED, Plan, Problem, Transfer
 from optalloc.scope import Scope
-from optalloc.simulation.actions import Action, Commit, Reject, Stage, Wait
+from optalloc.simulation.actions import Action, Commit, Reject, Stage
 from optalloc.simulation.clocked import Clocked
 from optalloc.simulation.events import Events
-from optalloc.simulation.trace import Trace
+from optalloc.simulation.ledger import Ledger
+from optalloc.simulation.options import possible_actions
+from optalloc.simulation.trace import Trace, entry
 
 __all__ = ["DISCIPLINES", "REPLAN", "RESERVE", "Simulator"]
 
@@ -62,8 +64,8 @@ class Simulator:
         That, and what blocks capacity until the next event: where decisions look for room.
     queue
         Seen tasks that are not decided for good, by release.
-    values
-        The objective, level by level, of what is decided for good, state and fixed part included; scaled by K.
+    ledger
+        What that is worth.
     failure
         Why no plan can come out any more; empty while one can.
     """
@@ -82,9 +84,7 @@ class Simulator:
         self.firm = self.table = Clocked(unseen, self.clock)
         self.queue: dict[int, None] = {}
         self.failure = ""
-        self.values = [self.firm.value(level) for level in self.problem.levels]
-        self.limited = [self.firm.value(limit.form) for limit in self.problem.limits]
-        self._rejection = [rejection_cost(form) for form in self._forms]
+        self.ledger = Ledger(self.problem, self.firm)
         self._rejectable: list[bool] = scope.rejectable.tolist()
         self._undecided = int(scope.free.sum())
         self._hidden: set[int] = set(np.flatnonzero(scope.free).tolist())
@@ -99,6 +99,11 @@ class Simulator:
     def done(self) -> bool:
         """Everything is decided for good, or no plan can come out any more."""
         return self._undecided == 0 or bool(self.failure)
+
+    @property
+    def values(self) -> list[int]:
+        """The objective, level by level, of what is decided for good, with state and fixed part; scaled by K."""
+        return self.ledger.values
 
     @property
     def next_event(self) -> int | None:
@@ -127,41 +132,9 @@ class Simulator:
         """Whether a task that waits may be rejected."""
         return self._rejectable[task] and self.table.mode[task] == FREE
 
-    def allows(self, placement: Placement) -> bool:
-        """Whether committing ``placement`` keeps what is decided within the plan limits."""
-        limits = zip(self.problem.limits, self.limited, strict=True)
-        return all(
-            value + self.firm.increase(limit.form, placement) <= limit.bound for limit, value in limits
-        )
-
     def actions(self) -> list[Action]:
-        """Every action that is possible now: each can be applied without breaking a rule or a limit."""
-        if self.done:
-            return []
-        waiting = self.waiting
-        found: list[Action] = [action for task in waiting for action in self._commits(task)]
-        found += self._stages()
-        found += [Reject(task) for task in waiting if self.may_reject(task)]
-        return [*found, Wait()] if self.next_event is not None else found
-
-    def _commits(self, task: int) -> Iterator[Commit]:
-        for mode in self.problem.modes_of(task).tolist():
-            placement = self.table.earliest(task, mode)
-            if placement is not None and self.allows(placement):
-                yield Commit(task, mode)
-
-    def _stages(self) -> Iterator[Stage]:
-        """Transfers that some mode of a task in the queue could use."""
-        modes = [m for task in self.queue for m in self.problem.modes_of(task).tolist()]
-        for replica in sorted({k for mode in modes for k in self.firm.facts(mode).needs}):
-            for route in self.problem.routes_of(replica):
-                transfer = self.table.earliest_transfer(replica, route)
-                if transfer is not None and self._affordable(transfer):
-                    yield Stage(replica, route)
-
-    def _affordable(self, transfer: Transfer) -> bool:
-        limits = zip(self.problem.limits, self.limited, strict=True)
-        return all(value + limit.form.cost * transfer.cost <= limit.bound for limit, value in limits)
+        """Every action that is possible now: it breaks no rule, and what is decided stays within the limits."""
+        return possible_actions(self)
 
     def plan(self) -> Plan:
         """What is decided for good; tasks that are not are FREE in it."""
@@ -252,11 +225,12 @@ class Simulator:
 
     def _decide(self, placement: Placement) -> None:
         """Place a task for good; its transfers have begun."""
-        self._charge_placement(placement)
+        self.ledger.place(self.firm, placement)
         self.firm.commit(placement)
         if self.table is not self.firm:
             self.table.commit(placement)
         self._settled(placement.task)
+        self._check_limits()
         self._events.add(placement.end)
         for task, lag in self._followers(placement.task):
             if lag and task in self.queue:
@@ -271,6 +245,11 @@ class Simulator:
     def _settled(self, task: int) -> None:
         del self.queue[task]
         self._undecided -= 1
+
+    def _check_limits(self) -> None:
+        term = self.ledger.passed()
+        if term:
+            self.fail(f"the limit of {term} is passed")
 
     def stage(self, replica: int, route: int | None = None) -> Transfer:
         """Begin a transfer as early as possible; one that cannot begin now is undone at the next event (replan).
@@ -292,7 +271,8 @@ class Simulator:
 
     def _begin(self, transfer: Transfer) -> None:
         """A transfer for good."""
-        self._charge_money(transfer.cost)
+        self.ledger.pay(transfer.cost)
+        self._check_limits()
         self.firm.stage(transfer)
         if self.table is not self.firm:
             self.table.stage(transfer)
@@ -315,7 +295,8 @@ class Simulator:
     def _reject(self, task: int) -> None:
         self.firm.mode[task] = self.table.mode[task] = REJECTED
         self._settled(task)
-        self._charge([int(cost[task]) for cost in self._rejection])
+        self.ledger.reject(task)
+        self._check_limits()
 
     def wait(self, until: int | None = None) -> None:
         """Go on to the next event, or to ``until`` where that comes first.
@@ -370,6 +351,8 @@ class Simulator:
         self.queue[task] = None
         self.firm.mode[task] = FREE
         if any(self.firm.mode[pred] == REJECTED for pred in self._preds(task)):
+            if not self._rejectable[task]:
+                self.fail(f"task {self.problem.task_ids[task]!r} must run and comes after a rejected one")
             self._reject(task)
         else:
             self._add_events(task)
@@ -382,39 +365,15 @@ class Simulator:
     def _add_events(self, task: int) -> None:
         """When data of a task become available, and when its predecessors let it begin."""
         problem = self.problem
-        modes = problem.modes_of(task)
-        ticks = set(problem.available[modes].tolist())
-        for mode in modes.tolist():
-            ticks |= {problem.replica_available.item(k) for k in self.firm.facts(mode).needs}
+        first, last = problem.mode_ptr[task], problem.mode_ptr[task + 1]
+        needs = problem.need_replica[problem.need_ptr[first] : problem.need_ptr[last]]
+        ticks = set(problem.available[first:last].tolist()) | set(problem.replica_available[needs].tolist())
         for pred, lag in problem.predecessors(task):
             if self.firm.mode[pred] >= 0:
                 ticks.add(self.firm.end[pred] + lag)
         for tick in ticks:
             if tick > self.clock:
                 self._events.add(tick)
-
-    # money and other values -------------------------------------------------------------------------------
-    @property
-    def _forms(self) -> list[Form]:
-        return [*self.problem.levels, *(limit.form for limit in self.problem.limits)]
-
-    def _charge(self, growth: list[int]) -> None:
-        """Add to the levels and the limited terms, in the order of `_forms`."""
-        levels = len(self.values)
-        self.values = [old + more for old, more in zip(self.values, growth[:levels], strict=True)]
-        self.limited = [old + more for old, more in zip(self.limited, growth[levels:], strict=True)]
-        self._check_limits()
-
-    def _charge_money(self, money: int) -> None:
-        self._charge([form.cost * money for form in self._forms])
-
-    def _charge_placement(self, placement: Placement) -> None:
-        self._charge([self.firm.increase(form, placement) for form in self._forms])
-
-    def _check_limits(self) -> None:
-        for limit, value in zip(self.problem.limits, self.limited, strict=True):
-            if value > limit.bound:
-                self.fail(f"the limit of {limit.term} is passed")
 
     # copies and traces ------------------------------------------------------------------------------------
     def branch(self) -> "Simulator":
@@ -424,7 +383,7 @@ class Simulator:
         twin.firm = self.firm.copy()
         twin.table = twin.firm if self.table is self.firm else self.table.copy()
         twin.queue = self.queue.copy()
-        twin.values, twin.limited = self.values.copy(), self.limited.copy()
+        twin.ledger = self.ledger.copy()
         twin._events = self._events.copy(with_releases=False)
         twin._undecided = len(self.queue)
         twin._hidden, twin._unreleased = set(), set()
@@ -432,6 +391,4 @@ class Simulator:
 
     def _note(self, action: str, **facts: Any) -> None:
         if self.trace is not None:
-            from optalloc.simulation.trace import entry
-
             self.trace(entry(self, action, **facts))

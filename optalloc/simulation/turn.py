@@ -123,7 +123,8 @@ class Turn:
             Replica -> the routes that a new transfer may take.
         """
         self._seen(task)
-        self._seen_mode(mode)
+        if self._simulator.problem.mode_task[mode] != task:
+            raise ValueError(f"Mode {mode} is none of task {task}.")
         return self._simulator.table.earliest(task, mode, latest=latest, routes=routes)
 
     def increase(self, placement: Placement) -> tuple[int, ...]:

@@ -34,6 +34,7 @@ class Priced(Completion):
     def __init__(self, desk: OnlineDesk):
         problem = desk.problem
         self.scale = problem.scale
+        self.devices = desk.devices
         completion = problem.levels[0].completion
         waiting = sum(completion.item(task) for task in desk.free)
         devices = max(1, sum(int(problem.capacity(n)[1].max()) for n in range(problem.num_nodes)))
@@ -41,20 +42,16 @@ class Priced(Completion):
 
     def bounds(self, desk: Desk, modes: Ints, starts: Ints) -> Ints:
         least = desk.least_increase(desk.problem.levels[0], modes, starts) / self.scale
-        return np.asarray(least + self._price(desk, modes))
+        return np.asarray(least + self.price * (self.devices[modes] * desk.problem.duration[modes]))
 
     def key(self, desk: Desk, placement: Placement) -> Key:
         increase = desk.increase(placement)
-        value = increase[0] / self.scale + self._price(desk, np.array(placement.mode))
-        return float(value), *increase[1:], placement.end, placement.mode
+        held = self.devices.item(placement.mode) * desk.problem.duration.item(placement.mode)
+        return increase[0] / self.scale + self.price * held, *increase[1:], placement.end, placement.mode
 
-    def slope(self, desk: Desk, task: int) -> int:
-        return 0
-
-    def _price(self, desk: Desk, modes: Ints) -> np.ndarray:
-        if not isinstance(desk, OnlineDesk):
-            raise TypeError("devices are priced by the queue of an online desk")
-        return np.asarray(self.price * (desk.devices[modes] * desk.problem.duration[modes]))
+    def slope(self, desk: Desk, task: int) -> float:
+        # A little less, so that rounding never cuts off a start that is as good.
+        return desk.problem.levels[0].completion.item(task) / self.scale * (1 - 1e-6)
 
 
 def urgency(desk: OnlineDesk, placement: Placement) -> Fraction:
