@@ -23,8 +23,8 @@ from optalloc.solvers.highs_options import QuietHighs, apply_options
 __all__ = ["DEFAULTS", "FOUND", "IMPOSSIBLE", "LIMIT", "PROVEN", "NativeAnswer", "NativeRun", "check_numbers"]
 
 POLL_SECONDS: Final = 0.05
-LARGEST: Final = 1e15
-"""HiGHS takes no larger matrix entry; smaller than 1e-9 it drops in silence, but ours are whole numbers."""
+SMALLEST, LARGEST = 1e-7, 1e15
+"""HiGHS takes no larger entry, and drops small ones in silence; ours are whole numbers, an expert's may not be."""
 
 DEFAULTS: Final[Mapping[str, Any]] = {
     "mip_rel_gap": 0.0,
@@ -85,13 +85,16 @@ def check_numbers(matrix: Matrix) -> None:
     SolverError
         A number is not finite.
     UnsupportedError
-        A number is too large.
+        A number is too large or too small.
     """
     for name, numbers in (("cost", matrix.cost), ("matrix", matrix.value)):
         if not np.isfinite(numbers).all():
             raise SolverError(f"a {name} coefficient is not finite")
-        if len(numbers) and np.abs(numbers).max() >= LARGEST:
+        size = np.abs(numbers[numbers != 0])
+        if len(size) and size.max() >= LARGEST:
             raise UnsupportedError(f"a {name} coefficient is above {LARGEST:g}; use coarser units, or cpsat")
+        if len(size) and size.min() < SMALLEST:
+            raise UnsupportedError(f"a {name} coefficient is below {SMALLEST:g}; scale the row, or use cpsat")
     sides = (matrix.lower, matrix.upper, matrix.row_lower, matrix.row_upper)
     if any(np.isnan(side).any() for side in sides):
         raise SolverError("a bound of a column or row is not a number")

@@ -9,7 +9,7 @@ from optalloc.errors import Fault, InputError
 
 __all__ = ["OWN_DEFAULTS", "QuietHighs", "apply_options", "split_options"]
 
-OWN_DEFAULTS: Final[Mapping[str, Any]] = {"max_columns": 2_000_000, "max_entries": 60_000_000}
+OWN_DEFAULTS: Final[Mapping[str, Any]] = {"max_columns": 2_000_000, "max_entries": 30_000_000}
 """Options of this solver itself: models with more columns or matrix entries are refused before they are
 built.
 """

@@ -118,12 +118,19 @@ def make_model(
 def all_rows(
     columns: Columns, bounded: list[tuple[Form, int]], check: Callable[[], None]
 ) -> Iterator[tuple[str, Iterable[Row]]]:
-    """(family, rows) of the whole model; ``check`` is called before every family."""
+    """(family, rows) of the whole model; ``check`` is called before every family and now and then between rows."""
     for name, family in FAMILIES.items():
         check()
-        yield name, family(columns)
+        yield name, _watched(family(columns), check)
     check()
     yield "limits", form_rows(columns, bounded)
+
+
+def _watched(rows: Iterator[Row], check: Callable[[], None]) -> Iterator[Row]:
+    for at, row in enumerate(rows, 1):
+        yield row
+        if at % 256 == 0:
+            check()
 
 
 def build(
@@ -148,7 +155,7 @@ def build(
     cutoff
         Greatest value of the level itself; None: no such row.
     check
-        Called between the families of rows; may raise to give up (out of time).
+        Called now and then; may raise to give up (out of time).
     """
     milp, bounded = make_model(scope, windows, level, caps, cutoff)
     with unhurried():

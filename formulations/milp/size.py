@@ -23,7 +23,8 @@ def estimate_size(scope: Scope, windows: Windows) -> tuple[int, int]:
         for pred, _ in problem.predecessors(task):
             entries += int(width[task] * (by_task[task] + by_task[pred])) // 2
     transfers = _transfers(scope, windows, is_open)
-    return int(starts.sum() + transfers.sum()), entries + 3 * int(transfers.sum())
+    entries += 3 * int(transfers.sum()) + _staging(scope, starts, transfers)
+    return int(starts.sum() + transfers.sum()), entries
 
 
 def _transfers(scope: Scope, windows: Windows, is_open: Bools) -> Ints:
@@ -35,3 +36,17 @@ def _transfers(scope: Scope, windows: Windows, is_open: Bools) -> Ints:
     np.maximum.at(last, problem.need_replica[reading], windows.latest[owner[reading]])
     ticks = np.where(problem.constant_replicas, 1, (last - windows.transfer_earliest + 1).clip(0))
     return np.asarray(ticks * np.diff(problem.route_ptr) * (last >= 0), dtype=np.int64)
+
+
+def _staging(scope: Scope, starts: Ints, transfers: Ints) -> int:
+    """Entries of the rows that let readers wait for arrivals: half of the columns, at every arrival."""
+    problem = scope.problem
+    owner = np.repeat(np.arange(problem.num_modes), np.diff(problem.need_ptr))
+    pair = problem.need_replica * problem.num_tasks + problem.mode_task[owner]
+    pairs, inverse = np.unique(pair, return_inverse=True)
+    reading = np.zeros(len(pairs), dtype=np.int64)
+    np.add.at(reading, inverse, starts[owner])
+    width = np.zeros(len(pairs), dtype=np.int64)
+    np.maximum.at(width, inverse, starts[owner])
+    arrivals = transfers[pairs // problem.num_tasks]
+    return int((np.minimum(width, arrivals) * (reading + arrivals)).sum()) // 2
