@@ -1,5 +1,6 @@
 """Schedulers that do not know the future, as solvers: each is run through the simulator (docs/online.md)."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -59,22 +60,44 @@ def online_policy(name: str, *, summary: str = "", discipline: str = REPLAN) -> 
     """
 
     def join(policy: Policy) -> Policy:
-        options = {"discipline": discipline, **_EVERY}
-        _join(name, summary or _first_line(policy), lambda request, simulator: policy, options)
+        _join(
+            name,
+            summary or _first_line(policy),
+            lambda request, simulator: policy,
+            {"discipline": discipline, **_EVERY},
+            origin=policy,
+        )
         return policy
 
     return join
 
 
-def _join(name: str, summary: str, make: Make, options: Mapping[str, Any], fixed: str = "") -> None:
-    """Register a policy as a solver; ``fixed`` is a discipline that cannot be chosen."""
+def _join(
+    name: str,
+    summary: str,
+    make: Make,
+    options: Mapping[str, Any],
+    fixed: str = "",
+    origin: Policy | None = None,
+) -> None:
+    """Register a policy as a solver.
+
+    Parameters
+    ----------
+    fixed
+        A discipline that cannot be chosen.
+    origin
+        The function by which the solver can be named as ``module:object``.
+    """
 
     def run(request: Request) -> Outcome:
         given = {**options, **request.options}
         return run_policy(request, name, make, fixed or given["discipline"])
 
-    # Each is a solver of its own: the registry tells functions apart by where they come from.
+    # The registry tells functions apart by where they come from, and reads the signature of a solver.
     run.__qualname__ = f"run.{name}"
+    if origin is not None:
+        run.__dict__.update(__signature__=inspect.signature(run), __wrapped__=origin)
     solver(name, summary=summary, options=options)(run)
 
 

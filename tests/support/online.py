@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from optalloc.generators import generate
-
 from optalloc.compilation import compile as compile_problem
 from optalloc.errors import InputError
+from optalloc.generators import generate
 from optalloc.instance import read_instance
 from optalloc.problem import Problem
 from optalloc.scope import full_scope
