@@ -15,7 +15,7 @@ demo: $(VENV)/installed  ## optimal plans for 12 and 20 real jobs, by two indepe
 	$(BIN)/optalloc compare real-12 real-20 --solvers highs,cpsat,rules --time-limit 60
 
 test: $(VENV)/installed  ## the whole test suite
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/installed  ## what continuous integration checks besides the tests
 	$(BIN)/ruff check .
