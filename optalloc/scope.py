@@ -7,7 +7,10 @@ import numpy as np
 
 from optalloc.problem import ABSENT, FREE, NEVER, REJECTED, Bools, Ints, Plan, Problem, Transfer
 
-__all__ = ["Scope", "Windows", "allowed_starts", "full_scope", "horizon", "propagate", "start_intervals", "windows"]
+__all__ = [
+    "Scope", "Windows", "allowed_starts", "first_end", "full_scope", "horizon", "propagate", "start_intervals",
+    "windows",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +199,23 @@ def propagate(scope: Scope, earliest: Ints, latest: Ints) -> None:
             if scope.free[pred]:
                 prior = modes(pred)
                 latest[prior] = np.minimum(latest[prior], last - lag - problem.duration[prior])
+
+
+def first_end(scope: Scope, modes: Ints, starts: Ints) -> int:
+    """A lower bound of the makespan: every fixed end, and the earliest end of each task that must run.
+
+    Parameters
+    ----------
+    modes, starts
+        Runs that are possible; of each mode the earliest start is enough.
+    """
+    problem = scope.problem
+    placed = scope.mode >= 0
+    known = scope.start[placed] + problem.duration[scope.mode[placed]]
+    earliest = np.full(problem.num_tasks, NEVER, dtype=np.int64)
+    np.minimum.at(earliest, problem.mode_task[modes], starts + problem.duration[modes])
+    must = scope.free & ~scope.rejectable & (earliest < NEVER)
+    return int(max([0, *known.tolist(), *earliest[must].tolist()]))
 
 
 def allowed_starts(problem: Problem, mode: int, first: int, last: int) -> Ints:

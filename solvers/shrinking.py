@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from optalloc.problem import NEVER, REJECTED, Form, Ints, own_cost, rejection_cost
-from optalloc.scope import Scope, Windows, propagate
+from optalloc.scope import Scope, Windows, first_end, propagate
 
 __all__ = ["shrink"]
 
@@ -68,7 +68,7 @@ def _cut(scope: Scope, form: Form, bound: int, earliest: Ints, latest: Ints) -> 
         return
     others = _fixed(scope, form) + int(least.sum()) - least[task]
     charged = others + form.cost * _charges(scope)[modes]
-    makespan = _first_end(scope, modes, first)
+    makespan = first_end(scope, modes, first)
 
     def value(start: Ints) -> Ints:
         ends = np.maximum(start + problem.duration[modes], makespan)
@@ -131,14 +131,3 @@ def _charges(scope: Scope) -> Ints:
     np.add.at(charges, np.repeat(modes, np.diff(problem.need_ptr)), route[problem.need_replica])
     np.add.at(charges, np.repeat(modes, np.diff(problem.buy_ptr)), price[problem.buy_purchase])
     return charges
-
-
-def _first_end(scope: Scope, modes: Ints, first: Ints) -> int:
-    """A lower bound of the makespan: fixed ends, and the earliest end of each task that must run."""
-    problem = scope.problem
-    fixed = np.flatnonzero(scope.mode >= 0)
-    known = (scope.start[fixed] + problem.duration[scope.mode[fixed]]).tolist()
-    ends = np.full(problem.num_tasks, NEVER, dtype=np.int64)
-    np.minimum.at(ends, problem.mode_task[modes], first + problem.duration[modes])
-    must = scope.free & ~scope.rejectable & (ends < NEVER)
-    return int(max([0, *known, *ends[must].tolist()]))

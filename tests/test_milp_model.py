@@ -19,8 +19,9 @@ from optalloc.formulations.milp import (
 )
 from optalloc.formulations.milp.constraints import FAMILIES
 from optalloc.formulations.milp.matrix import compile_standard_form, flatten
+from optalloc.formulations.milp.profiles import free_capacity
 from optalloc.formulations.milp.size import estimate_size
-from optalloc.formulations.milp.variables import free_capacity, spread
+from optalloc.formulations.milp.variables import spread
 from optalloc.problem import FREE, NEVER, REJECTED, Plan, Problem
 from optalloc.scope import full_scope, windows
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from optalloc.formulations.milp.objective import shifted_form
+from optalloc.formulations.milp.profiles import Profile
 from optalloc.formulations.milp.variables import (
     Columns,
     Holds,
-    Profile,
     fixed_transfer_of,
     growth_ticks,
     spread,

@@ -20,13 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optalloc.formulations.milp.profiles import Profile, fitting, free_capacity
 from optalloc.problem import NEVER, Form, Ints, Problem
-from optalloc.scope import Scope, Windows
+from optalloc.scope import Scope, Windows, first_end
 
-__all__ = ["Columns", "Holds", "Profile", "free_capacity", "make_columns", "spread"]
-
-Profile = tuple[Ints, Ints]
-"""Ticks (the first is 0) and the amount from each of them until the next; the last holds for ever."""
+__all__ = ["Columns", "Holds", "fixed_transfer_of", "growth_ticks", "make_columns", "spread"]
 
 
 def spread(first: Ints, count: Ints) -> Ints:
@@ -34,50 +32,6 @@ def spread(first: Ints, count: Ints) -> Ints:
     ends = np.cumsum(count)
     total = int(ends[-1]) if len(ends) else 0
     return np.asarray(np.arange(total) + np.repeat(first - (ends - count), count), dtype=np.int64)
-
-
-# capacity that the fixed part leaves --------------------------------------------------------------
-
-
-def _fixed_uses(scope: Scope) -> dict[int, list[tuple[int, int, int]]]:
-    """Resource -> (start, end, amount) of fixed runs and transfers."""
-    problem = scope.problem
-    uses: dict[int, list[tuple[int, int, int]]] = {}
-    for task in np.flatnonzero(scope.mode >= 0).tolist():
-        mode, start = int(scope.mode[task]), int(scope.start[task])
-        for resource, amount in problem.uses(mode):
-            uses.setdefault(resource, []).append((start, start + int(problem.duration[mode]), amount))
-    for transfer in scope.transfers:
-        for resource in transfer.channels:
-            uses.setdefault(resource, []).append((transfer.start, transfer.end, 1))
-    return uses
-
-
-def _less(profile: Profile, uses: list[tuple[int, int, int]]) -> Profile:
-    """``profile`` minus ``uses``; nothing is checked before tick 0."""
-    times, amounts = profile
-    start, end, amount = np.array(uses, dtype=np.int64).T
-    ticks = np.unique(np.concatenate([times, start.clip(0), end.clip(0)]))
-    under_way = (start <= ticks[:, None]) & (ticks[:, None] < end)
-    return ticks, amounts[np.searchsorted(times, ticks, side="right") - 1] - under_way @ amount
-
-
-def free_capacity(scope: Scope) -> list[Profile]:
-    """What calendars and the fixed part leave of each resource; negative where the fixed part alone takes
-    too much.
-    """
-    uses = _fixed_uses(scope)
-    profiles = [scope.problem.capacity(resource) for resource in range(scope.problem.num_resources)]
-    return [_less(profile, uses[r]) if r in uses else profile for r, profile in enumerate(profiles)]
-
-
-def _fitting(starts: Ints, duration: int, profile: Profile, amount: int) -> Ints:
-    """Those ``starts`` from which ``amount`` is free for ``duration`` ticks."""
-    times, amounts = profile
-    for i in np.flatnonzero(amounts < amount).tolist():
-        until = int(times[i + 1]) if i + 1 < len(times) else NEVER
-        starts = starts[(starts >= until) | (starts + duration <= int(times[i]))]
-    return starts
 
 
 class Holds(NamedTuple):
@@ -287,7 +241,7 @@ def _start_columns(scope: Scope, windows: Windows, free: list[Profile]) -> tuple
         starts = np.arange(windows.earliest[mode], windows.latest[mode] + 1)
         for resource, amount in problem.uses(mode):
             if amount > least[resource]:
-                starts = _fitting(starts, int(problem.duration[mode]), free[resource], amount)
+                starts = fitting(starts, int(problem.duration[mode]), free[resource], amount)
         lists[mode] = starts
     count = np.array([len(starts) for starts in lists], dtype=np.int64)
     pointer = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
@@ -331,7 +285,7 @@ def _transfer_columns(
                 latest = min(latest, earliest)
             starts = np.arange(earliest, latest + 1)
             for resource in problem.route_channels[route]:
-                starts = _fitting(starts, ticks, free[resource], 1)
+                starts = fitting(starts, ticks, free[resource], 1)
             parts.append((replica, route, starts))
     count = np.array([len(starts) for *_, starts in parts], dtype=np.int64)
     replicas = np.repeat(np.array([k for k, *_ in parts], dtype=np.int64), count)
@@ -385,23 +339,6 @@ def _held_columns(scope: Scope, y_replica: Ints, y_start: Ints) -> tuple[Ints, I
     return np.concatenate(replicas), np.concatenate(ticks)
 
 
-def first_end(scope: Scope, ends: Ints, tasks: Ints) -> int:
-    """A lower bound of the makespan: every fixed end, and the earliest end of every task that must run.
-
-    Parameters
-    ----------
-    ends, tasks
-        Ends of the runs that are still possible, and whose they are.
-    """
-    problem = scope.problem
-    placed = scope.mode >= 0
-    known = scope.start[placed] + problem.duration[scope.mode[placed]]
-    earliest = np.full(problem.num_tasks, NEVER, dtype=np.int64)
-    np.minimum.at(earliest, tasks, ends)
-    must = scope.free & ~scope.rejectable & (earliest < NEVER)
-    return int(max([0, *known, *earliest[must]]))
-
-
 def make_columns(scope: Scope, windows: Windows, forms: list[Form]) -> Columns:
     """All columns for ``forms``, the objective and the limits of the model."""
     free = free_capacity(scope)
@@ -410,7 +347,7 @@ def make_columns(scope: Scope, windows: Windows, forms: list[Form]) -> Columns:
     y_replica, y_route, y_start = _transfer_columns(scope, windows, free, last)
     held_replica, held_tick = _held_columns(scope, y_replica, y_start)
     ends = x_start + scope.problem.duration[x_mode]
-    begin = first_end(scope, ends, scope.problem.mode_task[x_mode])
+    begin = first_end(scope, x_mode, x_start)
     counts = any(form.makespan > 0 for form in forms)
     last_end = int(ends.max()) if counts and len(ends) else begin
     return Columns(
