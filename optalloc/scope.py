@@ -81,7 +81,11 @@ def horizon(scope: Scope) -> int:
         (scope.start + problem.duration[scope.mode.clip(0)])[fixed] if problem.num_modes else np.zeros(0, int)
     )
     events = [scope.not_before, 0]
-    known = (problem.release[scope.exists], problem.available[scope.exists[problem.mode_task]], problem.cap_time)
+    known = (
+        problem.release[scope.exists],
+        problem.available[scope.exists[problem.mode_task]],
+        problem.cap_time,
+    )
     replicas = _replicas(scope)
     events += [int(a.max()) for a in (*known, problem.replica_available[replicas], ends) if len(a)]
     events += [t.end for t in scope.transfers]

@@ -75,9 +75,13 @@ _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
     ),
     "highs": _BuiltIn("optalloc.solvers.highs", "exact", "time-indexed MILP, solved by HiGHS"),
     "cpsat": _BuiltIn("optalloc.solvers.cpsat", "exact", "interval model, solved by OR-Tools CP-SAT"),
-    "lns": _BuiltIn("optalloc.solvers.lns", "search", "large neighbourhood search, guided by prices; no proof"),
+    "lns": _BuiltIn(
+        "optalloc.solvers.lns", "search", "large neighbourhood search, guided by prices; no proof"
+    ),
     "bound": _BuiltIn(
-        "optalloc.solvers.price_bound", "bound", "prices of capacity: a proven lower bound at every size, no plan"
+        "optalloc.solvers.price_bound",
+        "bound",
+        "prices of capacity: a proven lower bound at every size, no plan",
     ),
     **_rules(
         fifo="by release",
@@ -97,7 +101,19 @@ _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
         joint_greedy="smallest increase of the objective over all modes",
     ),
     **_online(
-        *("fifo", "spt", "wspt", "edd", "atc", "min-min", "max-min", "sufferage", "heft", "cheapest", "fastest"),
+        *(
+            "fifo",
+            "spt",
+            "wspt",
+            "edd",
+            "atc",
+            "min-min",
+            "max-min",
+            "sufferage",
+            "heft",
+            "cheapest",
+            "fastest",
+        ),
         *("random", "compute-centric", "data-first", "joint-greedy"),
         replan_index="largest weight per tick to its end first, devices priced by the queue",
         easy_backfill="first come, first served; later tasks start now if that does not delay the first",

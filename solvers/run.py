@@ -124,7 +124,9 @@ def _outcome(entry: SolverEntry, request: Request, run: Run) -> Outcome:
 
 
 def _compiled(
-    given: Instance | Problem | str | Path, objective: Objective | str | None, limits: Mapping[str, Any] | None
+    given: Instance | Problem | str | Path,
+    objective: Objective | str | None,
+    limits: Mapping[str, Any] | None,
 ) -> tuple[Problem, Instance]:
     """The problem, recompiled if the objective changes, and the instance as it was given."""
     if isinstance(given, str | Path):
