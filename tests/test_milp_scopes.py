@@ -43,3 +43,42 @@ def test_methods_agree_on_a_part(profile: str, seed: int) -> None:
             solve(problem, solver=s, time_limit=30, threads=1, **given) for s in ("highs", "cpsat")
         )
         assert outcome(highs) == outcome(cpsat)
+
+
+@pytest.mark.parametrize(("storage_gb", "expected"), [(10, 11), (11, 6), (None, 6)])
+def test_unread_transfer_of_the_state_takes_room(storage_gb: int | None, expected: int, solver: str) -> None:
+    """Data that no mode reads, on their way since tick -1, take 6 GB until they arrive at tick 5."""
+    # The task's 5 GB need 5 ticks: with 10 GB they set out at 5, are there at 10, and the run ends at 11.
+    # With 11 GB they set out at once: 6.
+    instance = read_instance(
+        {
+            "format": "optalloc-instance/1",
+            "name": "unread",
+            "tick_seconds": 1,
+            "sites": [{"id": "home"}, {"id": "edge", "storage_gb": storage_gb}],
+            "links": [{"id": "link", "from": "home", "to": "edge", "bandwidth_gbps": 8}],
+            "datasets": [
+                {"id": "unread", "size_gb": 6, "sites": ["home"]},
+                {"id": "read", "size_gb": 5, "sites": ["home"]},
+            ],
+            "device_types": [{"id": "gpu"}],
+            "nodes": [{"id": "pool", "site": "edge", "device_type": "gpu", "devices": 1}],
+            "tasks": [
+                {
+                    "id": "task",
+                    "modes": [
+                        {
+                            "id": "only",
+                            "uses": [{"node": "pool", "devices": 1}],
+                            "duration_ticks": 1,
+                            "datasets": ["read"],
+                        }
+                    ],
+                }
+            ],
+            "objective": {"levels": [{"weighted_completion": 1}]},
+            "state": {"transfers": [{"dataset": "unread", "site": "edge", "route": ["link"], "start": -1}]},
+        }
+    )
+    result = solve(instance, solver=solver, threads=1)
+    assert (result.status.value, result.objective) == ("OPTIMAL", expected)
