@@ -135,14 +135,14 @@ class Activity:
 class Search:
     """Branch and bound over assignments; `best` is the best plan so far."""
 
-    def __init__(self, table: Table, most: int = 10**9):
+    def __init__(self, table: Table, most: int, most_steps: int):
         self.table = table
-        self.most = most
+        self.most, self.most_steps = most, most_steps
         self.forms, self.bounds = forms(table)
         self.zero: Vector = (0,) * len(self.forms)
         self.best: Plan | None = None
         self.best_score: int | None = None
-        self.timings = self.ticked = 0
+        self.timings = self.ticked = self.steps = 0
         self.state = read_plan(table, {})
         self.state_moves = {(m.dataset, m.site): m for m in self.state.moves}
         self.order = self._topological()
@@ -318,6 +318,7 @@ class Search:
         self, i: int, modes: dict[str, Mode | None], cost: Vector, ends: dict[str, int], last: int
     ) -> None:
         """Decide task i and all after it; `ends` holds the least end of every placed task."""
+        self._count()
         bound = add(add(cost, self.rest[i]), self.shared(modes))
         if self.hopeless(bound, last):
             return
@@ -349,6 +350,7 @@ class Search:
     # timing --------------------------------------------------------------------------------------
     def _time(self, modes: Mapping[str, Mode | None], routes: dict[Replica, Route]) -> None:
         """The best timing of one assignment."""
+        self._count()
         self.timings += 1
         if self.timings > self.most:
             raise TooLarge
@@ -408,6 +410,19 @@ class Search:
         end = start + activity.length
         return all(min(self.room[resource][start:end]) >= amount for resource, amount in activity.uses)
 
+    def _next_fit(self, activity: Activity, start: int) -> int:
+        """First start from there on at which the activity fits, past ``until`` if there is none."""
+        while start + activity.length <= activity.until:
+            tight = start - 1
+            for resource, amount in activity.uses:
+                part = self.room[resource][start : start + activity.length]
+                if min(part) < amount:
+                    tight = max(tight, start + max(i for i, free in enumerate(part) if free < amount))
+            if tight < start:
+                break
+            start = tight + 1
+        return start
+
     def _own(self, name: Any, end: int) -> Vector:
         """Cost of a run that ends then; a transfer has none."""
         mode = self.modes[name] if isinstance(name, str) else None
@@ -430,8 +445,7 @@ class Search:
                 start = max(
                     start, lag + self.placed.get(name, starts.get(name, 0) + self.lengths.get(name, 0))
                 )
-            while start + activity.length <= activity.until and not self._fits(activity, start):
-                start += 1
+            start = self._next_fit(activity, start)
             if start + activity.length > activity.until:
                 return  # what is reserved only grows: it fits nowhere in any order from here
             starts[activity.name] = start
@@ -455,7 +469,13 @@ class Search:
             self._orders(rest, add(cost, self._own(activity.name, end)), grown, start)
             self._remove(activity, start)
 
+    def _count(self) -> None:
+        self.steps += 1
+        if self.steps > self.most_steps:
+            raise TooLarge
+
     def _place(self, activity: Activity, start: int) -> None:
+        self._count()
         self._take(self.room, activity.uses, start, start + activity.length)
         self.placed[activity.name], self.starts[activity.name] = start + activity.length, start
 
@@ -569,7 +589,9 @@ class Search:
         self.best, self.best_score = plan, score
 
 
-def enumerate_optimum(instance: Mapping[str, Any] | Path | Table, most: int = 10**9) -> Answer:
+def enumerate_optimum(
+    instance: Mapping[str, Any] | Path | Table, most: int = 10**9, most_steps: int = 10**9
+) -> Answer:
     """The optimum of a small instance.
 
     Parameters
@@ -578,13 +600,12 @@ def enumerate_optimum(instance: Mapping[str, Any] | Path | Table, most: int = 10
         Dict, file, or its mode table.
     most
         Assignments whose timing may be enumerated before `TooLarge` is raised.
+    most_steps
+        Partial assignments and placements that may be tried before `TooLarge` is raised.
     """
     table = instance if isinstance(instance, Table) else build(instance)
-    for row in (table.raw.get("state") or {}).get("tasks") or []:
-        try:
-            read_plan(table, {})
-        except StopIteration:  # a filter has removed the mode of a running task
-            return Answer(table, None, scale(table), [], 0, 0)
-        del row
-        break
-    return Search(table, most).solve()
+    try:
+        read_plan(table, {})
+    except StopIteration:  # a filter has removed the mode of a running task
+        return Answer(table, None, scale(table), [], 0, 0)
+    return Search(table, most, most_steps).solve()

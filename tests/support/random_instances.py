@@ -4,11 +4,15 @@ Numbers are awkward on purpose: decimals that do not fall on ticks, cents or per
 """
 
 import copy
+import functools
+import json
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from support.evaluator import terms
 from support.mode_table import Mode, Table, build
+from support.oracle import TooLarge, enumerate_optimum
 
 Json = dict[str, Any]
 
@@ -42,7 +46,9 @@ class Generator:
     # places --------------------------------------------------------------------------------------
     def instance(self) -> Json:
         self.pressed = self.profile == "tiny"
-        count = {"small": self.pick([2, 3, 3, 4, 4, 5]), "tiny": self.pick([1, 2, 2, 2, 3])}
+        self.crowded = self.pressed and self.chance(0.45)
+        self.apart = self.crowded or self.chance({"tiny": 0.6, "small": 0.25}.get(self.profile, 0.4))
+        count = {"small": self.pick([2, 3, 3, 4, 4, 5]), "tiny": self.pick([1, 2, 2, 3, 3])}
         self.num_tasks = count.get(self.profile) or self.random.randint(6, 10)
         self.sites = [f"s{i}" for i in range(self.pick([2, 2, 3]))]
         found: Json = {
@@ -54,7 +60,9 @@ class Generator:
             "links": self.links(),
             "datasets": [
                 self.dataset(i)
-                for i in range(self.pick([1, 2, 2, 3]) if self.pressed else self.pick([2, 3, 3]))
+                for i in range(
+                    self.pick([2, 3, 3]) if self.crowded or not self.pressed else self.pick([1, 2, 2])
+                )
             ],
             "device_types": [
                 {"id": "a", "memory_gb": 16, "interconnect_gbps": self.pick([100, 25])},
@@ -77,21 +85,24 @@ class Generator:
         self.precedence(found["tasks"])
         found["objective"] = self.objective()
         found["meta"] = {"generator": "tests", "source": "random"}
-        if self.chance(0.3):
+        if self.chance(0.4):
             self.add_state(found)
+        if self.profile != "medium" and self.chance(0.7):
+            self.tighten(found)
         return found
 
     def site(self, name: str) -> Json:
         row: Json = {"id": name, "tier": self.pick(["cloud", "edge"])}
-        if self.profile != "small" and self.chance(0.7):
-            row["storage_gb"] = self.pick([2, 4.2, 5, 6.2, 7.6, None])
+        if self.profile != "small" and (self.apart or self.chance(0.6)):
+            row["storage_gb"] = self.pick([5, 5, 5.9] if self.crowded else [5, 6.2, 7.6, None, None])
         return row
 
     def links(self) -> list[Json]:
         rows: list[Json] = []
         pairs = [(a, b) for a in self.sites for b in self.sites if a != b]
-        for a, b in [p for p in pairs if self.chance(0.9)] + [p for p in pairs if self.chance(0.25)]:
-            ticks = self.pick([0.7, 1.4, 2.2, 3.1])
+        used = [p for p in pairs if self.chance(0.9)] + [p for p in pairs if self.chance(0.25)]
+        for a, b in [("s0", "s1")] if self.crowded else used:
+            ticks = self.pick([1.4, 2.2, 3.1] if self.crowded else [0.7, 1.4, 2.2, 3.1])
             row = {
                 "id": f"l{len(rows)}",
                 "from": a,
@@ -100,43 +111,47 @@ class Generator:
             }
             row["egress_usd_per_gb"] = self.pick([0, 0.02, 0.05, 0.085, 0.3])
             if self.chance(0.4):
-                row["latency_s"] = self.pick([0.05, 0.2, round(0.6 * self.tick, 1)])
-            if self.chance(0.75 if self.profile != "small" else 0.35):
-                row["channels"] = self.pick([1, 1, 1, 2, None])
+                row["latency_s"] = self.pick([0.05, round(0.6 * self.tick, 1), round(1.1 * self.tick, 1)])
+            if self.crowded or self.chance(0.75 if self.profile != "small" else 0.35):
+                row["channels"] = 1 if self.crowded else self.pick([1, 1, 1, 2, None])
             if self.chance(0.2):
                 row["both_ways"] = True
             rows.append(row)
         return rows
 
     def dataset(self, i: int) -> Json:
-        homes = self.random.sample(self.sites, 2 if self.chance(0.15) else 1)
-        row: Json = {"id": f"d{i}", "size_gb": self.pick([0.35, 2, 2.5, 3, 4.2, 5]), "sites": homes}
+        homes = ["s0"] if self.apart else self.random.sample(self.sites, 2 if self.chance(0.2) else 1)
+        row: Json = {
+            "id": f"d{i}",
+            "size_gb": self.pick([3, 3.1, 4.2, 5] if self.crowded else [0.35, 2, 3, 3.1, 4.2, 5]),
+            "sites": homes,
+        }
         row["quality"] = self.pick([0.5, 0.7, 0.875, 0.9, 1])
         row["relevance"] = {d: self.pick([0.333, 0.65, 0.8, 0.9, 1]) for d in DOMAINS if self.chance(0.85)}
         if self.chance(0.5):
-            row["price_usd"] = self.pick([0.0049, 0.105, 0.35, 0.5, 1.005, 2])
+            row["price_usd"] = self.pick([0.0049, 0.35, 0.5, 1.005, 1.5, 2])
             row["pricing"] = self.pick(["per_use", "once", "once"])
         if self.chance(0.3):
             row["available_s"] = self.seconds(self.pick([0.4, 1, 2]))
         if self.chance(0.45):
             row["max_readers"] = self.pick([1, 1, 2, None])
-        if self.chance(0.6 if self.pressed else 0.3):
+        if self.chance(0.6 if self.pressed and not self.crowded else 0.3):
             row["streamable"] = True
         return row
 
     def node(self, i: int) -> Json:
-        devices = self.pick([1, 2, 2, 3])
+        devices = self.pick([2, 3] if self.crowded else [1, 2, 2, 3])
         row: Json = {
             "id": f"n{i}",
-            "site": self.pick(self.sites),
+            "site": self.pick(self.sites[1:2] if self.apart else self.sites),
             "device_type": self.pick("aab"),
             "devices": devices,
         }
         row["usd_per_device_hour"] = round(self.pick([0.05, 0.1, 0.25, 0.4]) * 3600 / self.tick, 2)
         if self.chance(0.35):
             row["availability"] = self.pick([None, self.windows(devices), self.windows(devices)])
-        if self.chance(0.6):
-            row["extra"] = {"cpu": self.pick([4, 6, 8]), "ram_gb": self.pick([16, 24.5])}
+        if self.chance(0.8):
+            row["extra"] = {"cpu": self.pick([4, 6]), "ram_gb": self.pick([16, 24.5])}
         return row
 
     def windows(self, devices: int) -> list[list[float]]:
@@ -152,7 +167,7 @@ class Generator:
 
     def model(self, i: int) -> Json:
         row: Json = {"id": f"m{i}", "domain": DOMAINS[i]}
-        kind = self.pick(["", "linear", "amdahl", "affine_log", "ring", "ring"])
+        kind = self.pick(["", "linear", "amdahl", "affine_log", "ring", "ring", "ring"])
         parameters: Json = {
             "amdahl": {"f": self.pick([0.05, 0.1, 0.35])},
             "affine_log": {"a": 0.2, "b": 0.8, "c": self.pick([0.03, 0.05])},
@@ -161,15 +176,15 @@ class Generator:
         if kind:
             row["scaling"] = {"name": kind, "parameters": parameters.get(kind, {})}
         if kind == "ring" or self.chance(0.2):
-            row["size_gb"] = self.pick([0.1, 0.35, 2])
-            if self.chance(0.5):
-                row["compression"] = self.pick([0.5, 0.25, 1])
+            row["size_gb"] = self.pick([0.35, 4, 12])
+            if self.chance(0.8):
+                row["compression"] = self.pick([0.5, 0.25, 0.1])
         return row
 
     def throughput(self, model: str, device_type: str) -> Json:
         single = self.pick([0.3, 0.35, 0.7, 1.05, 2.1])
         measured = {"1": single}
-        if self.chance(0.6):
+        if self.chance(0.4):
             measured["2"] = round(single * self.pick([0.9, 1.7, 1.9, 2]), 3)
         if self.chance(0.25):
             measured["3"] = round(single * self.pick([2.4, 2.8]), 3)
@@ -186,16 +201,16 @@ class Generator:
             row["due_s"] = self.seconds(self.pick([2.5, 3, 4, 5.6]))
         if self.chance(0.8 if self.pressed else 0.25):
             row["deadline_s"] = self.seconds(
-                self.pick([5, 8, 9, 11.8]) if self.pressed else self.pick([7, 9, 14, 20])
+                self.pick([7.5, 9, 11.8]) if self.pressed else self.pick([7, 9, 14, 20])
             )
         if self.chance(0.3):
             row["reject_penalty"] = self.pick([2, 5, 7.5, 12])
-        if self.chance(0.25):
-            row["budget_usd"] = self.pick([0.2, 0.51, 0.72, 1.2, 2.05])
-        if self.chance(0.15):
+        if self.chance(0.35):
+            row["budget_usd"] = self.pick([0.2, 0.35, 0.51, 0.72, 1.2])
+        if self.chance(0.3):
             row["sites"] = [s for s in self.sites if self.chance(0.6)] or [self.sites[0]]
-        if self.chance(0.25):
-            row["min_utility"] = self.pick([0.2, 0.3145, 0.5, 0.6501])
+        if self.chance(0.35):
+            row["min_utility"] = self.pick([0.3145, 0.5, 0.6501, 0.72, 0.8])
         return self.explicit(row) if self.chance(0.25) else self.physics(row)
 
     def physics(self, row: Json) -> Json:
@@ -214,17 +229,20 @@ class Generator:
             row["kappa"] = self.pick([0.35, 1, 2])
         if self.chance(0.3):
             row["device_counts"] = self.pick([[1], [2], [1, 2], [1, 3]])
-        if self.chance(0.3):
-            row["memory_gb_per_device"] = self.pick([11.5, 12, 16, 20])
-        if self.chance(0.25):
+        if self.chance(0.55):
+            row["memory_gb_per_device"] = self.pick([11.5, 12, 16, 20, 20])
+        if self.chance(0.45):
             row["extra"] = {"cpu": self.pick([1, 3, 4]), "ram_gb": self.pick([8, 12.25])}
         if self.chance(0.3):
             row["setup_s"] = {t: self.seconds(self.pick([0.3, 0.5, 1])) for t in "ab" if self.chance(0.8)}
         kind = self.random.random()
         names = [d["id"] for d in self.found["datasets"]]
+        if self.crowded and kind < 0.85:
+            row["datasets"] = [names[int(row["id"][1:]) % len(names)]]
+            return row
         if kind < 0.1:
             row["datasets"] = []
-        elif kind < 0.3 and len(names) > 1:
+        elif kind < 0.45 and len(names) > 1:
             row["inputs"] = self.inputs(names)
         else:
             row["datasets"] = self.pick(
@@ -246,8 +264,8 @@ class Generator:
         for row in rows:
             if self.chance(0.6):
                 row["share"] = self.pick([0.35, 0.5, 2, 3])
-            if self.chance(0.2):
-                row["min_utility"] = self.pick([0.2, 0.4])
+            if self.chance(0.85):
+                row["min_utility"] = self.pick([0.5, 0.57, 0.65, 0.72])
         return rows
 
     def explicit(self, row: Json) -> Json:
@@ -271,17 +289,9 @@ class Generator:
 
     def mend(self, task: Json) -> None:
         """Take filters off a task until it can run somewhere."""
-        filters = [
-            "min_utility",
-            "budget_usd",
-            "sites",
-            "memory_gb_per_device",
-            "device_counts",
-            "extra",
-            "inputs",
-        ]
+        filters = ["min_utility", "budget_usd", "sites", "memory_gb_per_device", "device_counts", "extra"]
         self.random.shuffle(filters)
-        for key in [*filters, "datasets"]:
+        for key in [*filters, "inputs", "datasets"]:
             if build({**self.found, "tasks": [task]}).tasks[task["id"]].modes:
                 return
             if "modes" in task and key == "extra":
@@ -338,12 +348,35 @@ class Generator:
             "rejected": lambda: self.pick([0, 2, 7]),
             "utility_loss": lambda: self.pick([300, 512, 700]) * w,
         }
-        for term in self.random.sample(list(options), self.pick([0, 0, 0, 1, 1, 2])):
+        for term in self.random.sample(list(options), self.pick([0, 0, 0, 1, 1])):
             limits[term] = round(options[term](), 3)
         found: Json = {"levels": levels}
         if limits:
             found["limits"] = limits
         return found
+
+    def tighten(self, found: Json) -> None:
+        """A limit that the best plan does not keep."""
+        try:
+            best = enumerate_optimum(found, 1000)
+        except TooLarge:
+            return
+        if best.plan is None or not best.plan.runs:
+            return
+        values = terms(best.table, best.plan)
+        values["cost"] *= best.table.unit
+        often = ("cost", "weighted_tardiness", "late", "rejected", "utility_loss")
+        term = self.pick(
+            [t for t, value in values.items() for _ in range(3 if t in often else 2) if value > 0]
+        )
+        limit = round(float(values[term]) * self.pick([0.99, 0.95, 0.85]), 3)
+        found["objective"].setdefault("levels", [{"weighted_completion": 1, "cost": 1}])
+        limits = found["objective"].setdefault("limits", {})
+        before, limits[term] = limits.get(term), limit
+        if not self.chance(0.15) and enumerate_optimum(found).plan is None:
+            del limits[term]
+            if before is not None:
+                limits[term] = before
 
     # state ---------------------------------------------------------------------------------------
     def add_state(self, found: Json) -> None:
@@ -365,7 +398,7 @@ class Generator:
                 row = {"dataset": replica[0], "site": replica[1], "route": list(route.links)}
                 state["transfers"].append({**row, "start": self.random.randint(-route.ticks - 1, 0)})
         once = [d["id"] for d in found["datasets"] if d.get("pricing") == "once"]
-        if once and self.chance(0.4):
+        if once and self.chance(0.9):
             state["purchases"].append(self.pick(once))
         if self.chance(0.3):
             state["time_zero"] = "2026-01-01T00:00:00Z"
@@ -400,7 +433,13 @@ def random_instance(seed: int, profile: str = "small") -> Json:
     profile
         One of `PROFILES`.
     """
-    return Generator(seed, profile).instance()
+    found: Json = json.loads(_random_text(seed, profile))
+    return found
+
+
+@functools.cache
+def _random_text(seed: int, profile: str) -> str:
+    return json.dumps(Generator(seed, profile).instance())
 
 
 # features ------------------------------------------------------------------------------------------
