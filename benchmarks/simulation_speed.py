@@ -1,4 +1,4 @@
-"""How fast the simulator is: 10,000 tasks on 100 nodes, and whether a decision gets dearer as the past grows (CPU time).
+"""Simulator speed: 10,000 tasks on 100 nodes; does a decision get dearer as the past grows? (CPU time)
 
 python benchmarks/simulation_speed.py [--tasks 10000] [--nodes 100] [--load 0.8]
 """

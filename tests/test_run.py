@@ -515,7 +515,7 @@ def test_every_built_in_solver_can_be_had():
         entry = get_solver(name)
         assert entry.name == name
         assert entry.summary
-        assert entry.exact == (registry._BUILT_IN[name].kind in ("exact", "auto", "bound"))
+        assert entry.exact == (registry._BUILT_IN[name].kind in ("exact", "auto"))
 
 
 def test_unknown_solvers_and_options_list_the_known_ones(world, joined):

@@ -28,7 +28,11 @@ def by(key):
 
     def policy(turn):
         while waiting := sorted(turn.waiting, key=lambda task: key(turn, task)):
-            placement = turn.earliest(waiting[0], turn.modes(waiting[0])[0])
+            modes = turn.modes(waiting[0])
+            if not modes:
+                turn.reject(waiting[0])
+                continue
+            placement = turn.earliest(waiting[0], modes[0])
             if placement is None:
                 return
             turn.commit(placement)
