@@ -81,6 +81,7 @@ def test_both_compilers_give_the_same_matrix() -> None:
     named = {block.local_name for block in milp.model.component_objects(pyo.Constraint) if len(block)}
     assert named == {*FAMILIES, "limits"} - {"held_for_fixed"}
     assert_same(flatten(milp.model), build_arrays(scope, windows(scope)).matrix)
+    assert_same(flatten(milp.model, milp.made), flatten(milp.model))
     own, slow = flatten(milp.model), compile_standard_form(milp.model)
     for name in ("cost", "offset", "lower", "upper", "integer", "row_lower", "row_upper"):
         np.testing.assert_array_equal(getattr(own, name), getattr(slow, name), err_msg=name)
@@ -98,6 +99,9 @@ def test_rows_of_an_expert_count() -> None:
     milp.model.mine = pyo.Constraint(expr=2 * (milp.model.x[0, 1, 0] + 0) + 1 <= 1)
     _, values = run_natively(milp.scaled_matrix)
     assert read_plan(milp, values).mode.tolist() == [0]
+    milp = build(scope, windows(scope))
+    milp.model.mine = pyo.Constraint(expr=milp.model.x[0, 0, 0] - 3 * milp.model.x[0, 1, 0] >= 1)
+    assert_same(milp.matrix, flatten(milp.model))
     milp = build(scope, windows(scope))
     milp.model.x[0, 1, 0].fix(0)
     _, values = run_natively(milp.scaled_matrix)

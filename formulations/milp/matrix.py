@@ -1,6 +1,7 @@
 """A linear model as plain arrays, and how a Pyomo model becomes one."""
 
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpressio
 from pyomo.environ import Constraint, Objective, Var, value
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from optalloc.problem import Bools
+from optalloc.problem import Bools, Ints
 
-__all__ = ["Floats", "Matrix", "compile_standard_form", "flatten"]
+__all__ = ["Floats", "Made", "Matrix", "compile_standard_form", "flatten"]
 
 Floats = NDArray[np.float64]
 
@@ -63,45 +64,89 @@ class Matrix:
         return list(np.flatnonzero(out).tolist())
 
 
-def flatten(model: Any) -> Matrix:
-    """The arrays of a Pyomo model whose rows are plain sums of terms; any other linear row goes the slower way.
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What `build` has put into a model, so that it need not be read back term by term.
 
-    Column and row order are the order of declaration, so columns that an expert adds come last. A column may stand only
-    once in a row.
+    Attributes
+    ----------
+    variables
+        The columns, in order.
+    entries
+        Identity of an expression -> (the expression, columns, coefficients). Expressions never change, so
+        whatever row still has the expression has the entries.
+    """
+
+    variables: NDArray[np.object_]
+    entries: dict[int, tuple[Any, Ints, Ints]]
+
+    def note(self, expression: Any, index: Ints, values: Ints) -> Any:
+        """Remember the entries of an expression; gives it back."""
+        self.entries[id(expression)] = expression, index, values
+        return expression
+
+    def known(self, columns: list[Any]) -> dict[int, tuple[Any, Ints, Ints]]:
+        """The entries, if the model still begins with the same columns."""
+        same = len(columns) >= len(self.variables) and all(map(is_, columns, self.variables))
+        return self.entries if same else {}
+
+
+def flatten(model: Any, made: Made | None = None) -> Matrix:
+    """The arrays of a Pyomo model whose rows are plain sums of terms; any other linear row goes the slower
+    way.
+
+    Column and row order are the order of declaration, so columns that an expert adds come last. A column
+    may stand only once in a row.
+
+    Parameters
+    ----------
+    made
+        Expressions whose entries are known.
     """
     columns = list(model.component_data_objects(Var, active=True, sort=False))
+    known = {} if made is None else made.known(columns)
     bodies: list[Any] = []
-    start, lower, upper = [0], [], []
+    lower, upper = [], []
     for row in model.component_data_objects(Constraint, active=True, sort=False):
         least, body, most = row.to_bounded_expression()
-        if body.__class__ is not LinearExpression:
-            return compile_standard_form(model)
         bodies.append(body)
-        start.append(start[-1] + body.nargs())
         lower.append(-np.inf if least is None else value(least))
         upper.append(np.inf if most is None else value(most))
-    objective = next(model.component_data_objects(Objective, active=True)).expr
-    if objective.__class__ is not LinearExpression:
+    bodies.append(next(model.component_data_objects(Objective, active=True)).expr)
+    entries = _entries(bodies, columns, known)
+    if entries is None:
         return compile_standard_form(model)
-    decoded = _decode([term for body in [*bodies, objective] for term in body.args], columns)
-    if decoded is None or (decoded[0][: start[-1]] < 0).any():
-        return compile_standard_form(model)
-    index, values = decoded
-    rows = slice(0, start[-1])
-    cost, offset = _costs(index[start[-1] :], values[start[-1] :], len(columns))
+    *rows, objective = entries
+    cost, offset = _costs(*objective, len(columns))
     return Matrix(
         cost,
         offset,
         *_domains(columns),
         np.array(lower, dtype=float),
         np.array(upper, dtype=float),
-        np.array(start, dtype=np.int32),
-        index[rows],
-        values[rows],
+        np.cumsum([0, *(len(index) for index, _ in rows)]).astype(np.int32),
+        np.concatenate([np.zeros(0, dtype=np.int32), *(index for index, _ in rows)]).astype(np.int32),
+        np.concatenate([np.zeros(0), *(values for _, values in rows)]),
     )
 
 
-def _costs(index: NDArray[np.int32], values: Floats, count: int) -> tuple[Floats, float]:
+def _entries(
+    bodies: list[Any], columns: list[Any], known: dict[int, tuple[Any, Ints, Ints]]
+) -> list[tuple[Any, Any]] | None:
+    """(columns, coefficients) of the rows and, last, of the objective; None if one is no plain sum."""
+    unknown = [body for body in bodies if id(body) not in known]
+    if any(body.__class__ is not LinearExpression for body in unknown):
+        return None
+    decoded = _decode([term for body in unknown for term in body.args], columns)
+    if decoded is None:
+        return None
+    ends = np.cumsum([body.nargs() for body in unknown])[:-1]
+    read = zip(*(np.split(part, ends) for part in decoded), strict=True)
+    entries = [known[id(body)][1:] if id(body) in known else next(read) for body in bodies]
+    return None if any((index < 0).any() for index, _ in entries[:-1]) else entries
+
+
+def _costs(index: Ints, values: Floats, count: int) -> tuple[Floats, float]:
     """Cost of each column, and the constant, whose index is -1."""
     cost = np.zeros(count)
     is_constant = index < 0

@@ -4,7 +4,7 @@ import gc
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ from pyomo.environ import Binary, ConcreteModel, Constraint, Objective, SetOf, U
 
 from optalloc.errors import InputError
 from optalloc.formulations.milp.constraints import FAMILIES, Row, form_rows
-from optalloc.formulations.milp.matrix import Matrix, flatten
+from optalloc.formulations.milp.matrix import Made, Matrix, flatten
 from optalloc.formulations.milp.objective import shifted_form
 from optalloc.formulations.milp.variables import Columns, make_columns
 from optalloc.io.atomic import write_bytes
@@ -51,6 +51,8 @@ class MilpModel:
         before it is solved. None where the arrays were made without Pyomo.
     possible
         False if a row without columns cannot hold: no plan exists.
+    made
+        Entries of the expressions that `build` has made.
     """
 
     columns: Columns
@@ -59,12 +61,13 @@ class MilpModel:
     constant: int
     model: Any
     possible: bool = True
+    made: Made | None = field(default=None, repr=False)
 
     @cached_property
     def matrix(self) -> Matrix:
         """The arrays that a solver is given."""
         with unhurried():
-            return flatten(self.model)
+            return flatten(self.model, self.made)
 
     @cached_property
     def unit(self) -> int:
@@ -160,14 +163,12 @@ def build(
     milp, bounded = make_model(scope, windows, level, caps, cutoff)
     with unhurried():
         milp.model = ConcreteModel(name=scope.problem.instance.name)
-        variables = _add_columns(milp.model, milp.columns)
+        milp.made = Made(_add_columns(milp.model, milp.columns), {})
         for name, rows in all_rows(milp.columns, bounded, check):
-            milp.possible &= _add_rows(milp.model, name, rows, variables)
+            milp.possible &= _add_rows(milp.model, name, rows, milp.made)
         if not milp.possible:
             _add_contradiction(milp.model)
-        used = np.flatnonzero(milp.costs)
-        terms = _terms(milp.costs[used], used, variables).tolist()
-        milp.model.level = Objective(expr=LinearExpression([milp.constant, *terms]), sense=minimize)
+        milp.model.level = Objective(expr=_objective(milp, milp.made), sense=minimize)
     return milp
 
 
@@ -212,7 +213,15 @@ def _objects(items: list[Any]) -> Objects:
     return array
 
 
-def _add_rows(model: Any, name: str, rows: Iterable[Row], variables: Objects) -> bool:
+def _objective(milp: MilpModel, made: Made) -> Any:
+    """costs @ columns + constant; the constant has no column, which is written as -1."""
+    used = np.flatnonzero(milp.costs)
+    terms = _terms(milp.costs[used], used, made.variables).tolist()
+    expression = LinearExpression([*terms, milp.constant])
+    return made.note(expression, np.append(used, -1), np.append(milp.costs[used], milp.constant))
+
+
+def _add_rows(model: Any, name: str, rows: Iterable[Row], made: Made) -> bool:
     """One constraint block for a family; False if a row without columns does not hold (others are left out)."""
     block = Constraint(AnyIndex)
     model.add_component(name, block)
@@ -220,11 +229,12 @@ def _add_rows(model: Any, name: str, rows: Iterable[Row], variables: Objects) ->
     full = [row for row in rows if len(row.columns)]
     if full:
         coefficients, columns = (np.concatenate([row[i] for row in full]) for i in (2, 1))
-        terms = _terms(coefficients, columns, variables).tolist()
+        terms = _terms(coefficients, columns, made.variables).tolist()
         end = np.cumsum([len(row.columns) for row in full]).tolist()
         for row, first, last in zip(full, [0, *end], end, strict=False):
             key = row.key if len(row.key) > 1 else row.key[0]
-            block.add(key, _bounded(row, LinearExpression(terms[first:last])))
+            body = LinearExpression(terms[first:last])
+            block.add(key, _bounded(row, made.note(body, row.columns, row.coefficients)))
     return all(len(row.columns) or holds_empty(row) for row in rows)
 
 
