@@ -30,12 +30,15 @@ class Guide:
         Modes worth trying and their order within a task, least first.
     edges, price
         (B+1,) bucket edges; (R, B) price per unit and tick.
+    want
+        (J, 2) mode and start that are best at these prices; mode -1: none.
     """
 
     modes: Ints
     rank: Floats
     edges: Ints
     price: Floats
+    want: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +67,8 @@ def plain_guide(scope: Scope, form: Form, allowed: Windows) -> Guide:
     problem = scope.problem
     modes = _open_modes(scope, allowed)
     rank = own_cost(problem, form, modes, allowed.earliest[modes]).astype(float)
-    return Guide(modes, rank, np.array([0, 1]), np.zeros((problem.num_resources, 1)))
+    want = np.full((problem.num_tasks, 2), -1, dtype=np.int64)
+    return Guide(modes, rank, np.array([0, 1]), np.zeros((problem.num_resources, 1)), want)
 
 
 def _open_modes(scope: Scope, allowed: Windows) -> Ints:
@@ -111,7 +115,7 @@ def build_core(
     routes_at = routes + 2 * np.arange(len(problem.route_ticks) + 1)
     cand, readers = _lay_candidates(scope, form, allowed, guide, whole, real, head)
     arcs = _lay_arcs(scope, whole)
-    basic = (scope.free, scope.rejectable, problem.due, *arcs, *cand)
+    basic = (scope.free, scope.rejectable, problem.due, *arcs, *cand, guide.want)
     coefficients = [_coefficients(scope, one, allowed) for one in forms]
     head[at.TASK_WIDTH] = at.COEFFICIENTS + at.FORM_COLUMNS * len(forms)
     head[at.TASK] = whole.add(np.column_stack([*basic, *coefficients]))
@@ -233,8 +237,8 @@ def _address_state(scope: Scope, head: Ints, forms: int) -> int:
     sizes = {
         at.PLAN: at.PLAN_COLUMNS * tasks, at.HELD: at.HELD_COLUMNS * replicas, at.BUYERS: problem.num_purchases,
         at.SUMS: 2 * forms, at.LATEST: 1, at.SPAN: 2 * problem.num_resources, at.BEST: 1, at.BEST_PLAN: 2 * tasks,
-        at.BEST_ROUTE: replicas, at.OUT: at.OUT_COLUMNS * at.MOST_OUT, at.SAVED: 2 * replicas,
-        at.COUNTS: 2 * len(NAMES), at.WEIGHT: len(NAMES), at.KEY: tasks, at.RNG: 2,
+        at.BEST_ROUTE: replicas, at.OUT: at.OUT_COLUMNS * (at.MOST_OUT + tasks), at.SAVED: 2 * replicas,
+        at.COUNTS: 2 * len(NAMES), at.WEIGHT: len(NAMES), at.KEY: tasks, at.MARK: problem.num_resources, at.RNG: 2,
     }  # fmt: skip
     length = 0
     for name, size in sizes.items():
@@ -260,9 +264,28 @@ def build_state(core: Core, seed: int = 0) -> Ints:
         width = int(c[at.TASK_WIDTH])
         s[c[at.SUMS] + 2 * f + at.WAITING] = c[least : least + width * tasks : width].sum()
     s[c[at.BEST]] = 2**62
-    s[c[at.WEIGHT] : c[at.WEIGHT] + len(NAMES)] = 1
+    s[c[at.WEIGHT] : c[at.WEIGHT] + len(NAMES)] = _weights(core)
     s[c[at.RNG] : c[at.RNG] + 2] = seeded(seed)
     return s
+
+
+def _weights(core: Core) -> list[int]:
+    """How often each neighbourhood is drawn: docs/search.md has what was measured."""
+    problem, c = core.scope.problem, core.c
+    chains, routes = len(problem.pred_task) > 0, (np.diff(problem.route_ptr) > 1).any()
+    replicas = 1 if problem.num_replicas else 0
+    ends = 2 if c[c[at.FORM] + at.MAKESPAN] else 0
+    drawn = {
+        "random": 1,
+        "node": 2,
+        "two-nodes": 2,
+        "window": 2,
+        "dataset": 1,
+        "last": ends,
+        "chain": 2 * chains,
+    }
+    drawn |= {"close": replicas, "open": replicas, "reroute": replicas * int(routes), "target": 4}
+    return [int(drawn[name]) for name in NAMES]
 
 
 def _profiles(scope: Scope, offset: int) -> tuple[Ints, Ints]:

@@ -2,7 +2,7 @@
 
 A kernel is handed three flat arrays: ``c``, whole numbers that never change; ``x``, floats that never change; ``s``,
 whole numbers that do. Many small arrays would say the same, but each argument is paid for at every call and while
-compiling (measured: 12 times slower to run, 3 times slower to compile). ``c`` begins with addresses (names in
+compiling (measured: 5 times slower to run, twice as long to compile). ``c`` begins with addresses (names in
 ``ADDRESSES``); the rows behind them have the columns named here.
 """
 
@@ -17,7 +17,7 @@ ADDRESSES: Final = (
     "low", "before", "price",
     # in s
     "plan", "held", "buyers", "sums", "latest", "span", "best", "best_plan", "best_route", "out", "saved", "counts",
-    "weight", "key", "rng",
+    "weight", "key", "mark", "rng",
 )  # fmt: skip
 
 (
@@ -25,7 +25,7 @@ ADDRESSES: Final = (
     TASK, TASK_WIDTH, MODE, MODE_WIDTH, REPLICA, FORM, EDGE, BUCKET, CAND,
     LOW, BEFORE, PRICE,
     PLAN, HELD, BUYERS, SUMS, LATEST, SPAN, BEST, BEST_PLAN, BEST_ROUTE, OUT, SAVED, COUNTS,
-    WEIGHT, KEY, RNG,
+    WEIGHT, KEY, MARK, RNG,
 ) = range(len(ADDRESSES))  # fmt: skip
 
 # a task in c; then for each form SLOPE .. LEAST
@@ -40,7 +40,10 @@ SUCC_HI: Final = 6
 CAND_LO: Final = 7
 CAND_HI: Final = 8
 """Modes worth trying, most promising first; their lower bounds are in x."""
-COEFFICIENTS: Final = 9
+WANT_MODE: Final = 9
+WANT_START: Final = 10
+"""Where the prices alone would put it; mode -1: no prices, or rejected."""
+COEFFICIENTS: Final = 11
 
 SLOPE: Final = 0
 TARDINESS: Final = 1
@@ -99,7 +102,9 @@ ARRIVAL: Final = 2
 ONLY: Final = 3
 """The one route that it may take, -1: any."""
 BIAS: Final = 4
-HELD_COLUMNS: Final = 5
+KEPT: Final = 5
+"""ONLY, put aside."""
+HELD_COLUMNS: Final = 6
 
 NORMAL, GRATIS, CLOSED = 0, 1, 2
 """Values of BIAS: its charge counts; does not count in the guide; it may not be opened."""

@@ -20,10 +20,13 @@ SIZE = 14
 """Most tasks that an ordinary step takes out."""
 
 SHORTLIST = 12
-"""Modes tried per task when there are prices to rank them by; without prices all are."""
+"""Modes tried per task when there are prices to rank them by, two thirds of it with many tasks; without, all are."""
 
-THETA = 0.9
-"""Weight of the prices in the guide: what a unit of capacity is worth to others, seldom all of it."""
+THETA = 1.0
+"""Weight of the prices in the guide, give or take a third: drawn anew for each step."""
+
+MANY = 150
+"""From so many free tasks on the shortlist is cut."""
 
 
 def is_regular(scope: Scope) -> bool:
@@ -66,7 +69,7 @@ class CompiledSearch:
         self._empty = build_state(self.core, seed)
         self.s = self._empty
         self.units = 0
-        free = int(scope.free.sum())
+        self.tasks = free = int(scope.free.sum())
         self.unit = max(20, min(500, free // 2))
         """Steps between two looks at the clock."""
         self._shift_every = max(1, free // 2 // self.unit)
@@ -145,7 +148,9 @@ class CompiledSearch:
 
     @property
     def _count(self) -> int:
-        return SHORTLIST if self.priced else 2**40
+        if not self.priced:
+            return 2**40
+        return SHORTLIST if self.tasks < MANY else 2 * SHORTLIST // 3
 
     def steps(self, slack: float) -> int:
         """One unit of steps, a left shift now and then; returns the number of steps."""

@@ -28,8 +28,11 @@ PRICE_SHARE = 0.15
 CYCLES = (1, 3, 9)
 """Relative lengths of the cycles of cooling, each from the best plan so far."""
 
-HEAT = 0.004
-"""Loss accepted in the mean at the beginning of a cycle, as a part of the objective, at 30 tasks; less with more."""
+HEAT = 0.12
+"""Loss accepted in the mean at the beginning of a cycle, as a part of the objective per task."""
+
+HOT = 100
+"""With more tasks the loss falls with the square of their number: there are fewer steps for each."""
 
 OFFER_SECONDS = 0.4
 """At least so long between two plans that are verified."""
@@ -261,4 +264,4 @@ def _cool(search: Search, monitor: Monitor, budget: Budget) -> None:
 def _slack(search: Search, heat: float) -> float:
     """Loss accepted in the mean; ``heat`` goes from 1 to 0."""
     tasks = max(30, int(search.scope.free.sum()))
-    return HEAT * abs(search.best or 0) * 30 / tasks * max(0.0, heat)
+    return HEAT * abs(search.best or 0) / tasks * min(1.0, HOT / tasks) * max(0.0, heat)

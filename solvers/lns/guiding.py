@@ -54,4 +54,5 @@ def price_guide(layout: Layout, prices: Prices) -> Guide:
     shift = cost[finite].max(initial=0.0) + 1.0 - min(0.0, float(layout.low.min(initial=0)))
     np.minimum.at(best, layout.mode, np.where(finite, cost, shift + layout.low))
     modes = np.unique(layout.mode)
-    return Guide(modes, best[modes], prices.edges, prices.price)
+    chosen = np.where(prices.row >= 0, layout.mode[prices.row], -1)
+    return Guide(modes, best[modes], prices.edges, prices.price, np.column_stack([chosen, prices.start]))

@@ -7,7 +7,7 @@ from optalloc.problem import FREE, REJECTED
 from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.draws import below, uniform
 from optalloc.solvers.lns.jit import Whole, kernel, part
-from optalloc.solvers.lns.neighbours import NAMES, choose
+from optalloc.solvers.lns.neighbours import NAMES, TARGET, choose
 from optalloc.solvers.lns.placing import (
     best_start,
     earliest,
@@ -20,6 +20,7 @@ from optalloc.solvers.lns.placing import (
     task_row,
     value,
 )  # fmt: skip
+from optalloc.solvers.lns.profiles import NEVER, fit
 
 __all__ = ["EVERY_MODE", "keep", "left_shift", "list_tasks", "put", "search"]
 
@@ -68,18 +69,8 @@ def left_shift(c: Any, s: Any, rank: Any) -> None:
     """Move every free run, in the order ``rank``, to its earliest start in the same mode; routes stay."""
     for n in range(len(rank)):
         j = rank[n]
-        m, start = s[plan_row(c, j) + at.CHOSEN], s[plan_row(c, j) + at.START]
-        if m < 0 or not c[task_row(c, j) + at.IS_FREE]:
-            continue
-        mode = mode_row(c, m)
-        for i in range(c[mode + at.NEED_LO], c[mode + at.NEED_HI]):
-            held = held_row(c, c[i])
-            s[c[at.SAVED] + 2 * c[i]] = s[held + at.ONLY]
-            s[held + at.ONLY] = s[held + at.ROUTE]
-        take_out(c, s, j)
-        place(c, s, j, m, min(earliest(c, s, j, m), start))
-        for i in range(c[mode + at.NEED_LO], c[mode + at.NEED_HI]):
-            s[held_row(c, c[i]) + at.ONLY] = s[c[at.SAVED] + 2 * c[i]]
+        if s[plan_row(c, j) + at.CHOSEN] >= 0 and c[task_row(c, j) + at.IS_FREE]:
+            _shift(c, s, j)
 
 
 @kernel
@@ -149,17 +140,20 @@ def _order_key(c: Any, s: Any, kind: int, n: int) -> Whole:
         task = task_row(c, s[out + at.PICKED]) + at.COEFFICIENTS
         weight = c[task + at.SLOPE] + c[task + at.TARDINESS] + 1e-6
         return int(1e6 * c[mode_row(c, m) + at.TICKS] / weight * (0.6 + uniform(c, s)))
+    if kind == 4 and c[task_row(c, s[out + at.PICKED]) + at.WANT_MODE] >= 0:
+        return 1000 * c[task_row(c, s[out + at.PICKED]) + at.WANT_START] + below(c, s, 3000)
     return 1000 * s[out + at.OLD_START] + below(c, s, 1000)
 
 
 @part
-def _order(c: Any, s: Any, found: int) -> None:
-    kind = below(c, s, 4)
+def _order(c: Any, s: Any, operator: int, found: int) -> None:
+    kind = below(c, s, 5)
     for n in range(found):
         s[c[at.KEY] + s[_out(c, n) + at.PICKED]] = _order_key(c, s, kind, n)
-    if kind == 3:
-        # As before, but one of them comes first.
-        s[c[at.KEY] + s[_out(c, below(c, s, found)) + at.PICKED]] = -1
+    if operator == TARGET or kind == 3:
+        # One of them comes first.
+        first = 0 if operator == TARGET else below(c, s, found)
+        s[c[at.KEY] + s[_out(c, first) + at.PICKED]] = -1
     for n in range(found):
         j, i = s[_out(c, n) + at.PICKED], n
         while i > 0 and s[c[at.KEY] + s[_out(c, i - 1) + at.ORDER]] > s[c[at.KEY] + j]:
@@ -177,17 +171,110 @@ def _save(c: Any, s: Any) -> None:
 
 
 @part
-def _back(c: Any, s: Any, found: int, done: int) -> None:
-    """Undo a step of which the first ``done`` tasks are placed anew."""
+def _back(c: Any, s: Any, found: int, done: int, moved: int) -> None:
+    """Undo a step of which the first ``done`` tasks are placed anew, and ``moved`` others were moved."""
     for n in range(done):
         take_out(c, s, s[_out(c, n) + at.ORDER])
+    for n in range(found, found + moved):
+        take_out(c, s, s[_out(c, n) + at.PICKED])
     for k in range(c[at.REPLICAS]):
         s[held_row(c, k) + at.ONLY] = s[c[at.SAVED] + 2 * k]
-    for n in range(found):
+    for n in range(found + moved):
         out = _out(c, n)
         place(c, s, s[out + at.PICKED], s[out + at.OLD_MODE], s[out + at.OLD_START])
     for k in range(c[at.REPLICAS]):
         s[held_row(c, k) + at.ONLY] = s[c[at.SAVED] + 2 * k + 1]
+
+
+# closing gaps -----------------------------------------------------------------------------------------------
+@part
+def _mark(c: Any, s: Any, m: int, sign: int) -> None:
+    if m >= 0 and c[mode_row(c, m) + at.NODE] >= 0:
+        s[c[at.MARK] + c[mode_row(c, m) + at.NODE]] = sign
+
+
+@part
+def _touched(c: Any, s: Any, found: int) -> Whole:
+    """List, by start, the tasks after the step on nodes that it touched; returns how many."""
+    first, count = NEVER, 0
+    for n in range(found):
+        out = _out(c, n)
+        _mark(c, s, s[out + at.OLD_MODE], 1)
+        if s[out + at.OLD_MODE] >= 0:
+            first = min(first, s[out + at.OLD_START])
+    for j in range(c[at.TASKS]):
+        plan = plan_row(c, j)
+        m, start = s[plan + at.CHOSEN], s[plan + at.START]
+        if m < 0 or start <= first or not c[task_row(c, j) + at.IS_FREE]:
+            continue
+        node = c[mode_row(c, m) + at.NODE]
+        if node < 0 or s[c[at.MARK] + node] == 0:
+            continue
+        i = count
+        while i > 0 and s[plan_row(c, s[c[at.KEY] + i - 1]) + at.START] > start:
+            s[c[at.KEY] + i] = s[c[at.KEY] + i - 1]
+            i -= 1
+        s[c[at.KEY] + i] = j
+        count += 1
+    for n in range(found):
+        _mark(c, s, s[_out(c, n) + at.OLD_MODE], 0)
+    return count
+
+
+@part
+def _picked_before(c: Any, s: Any, found: int, j: int) -> Whole:
+    for n in range(found):  # noqa: SIM110 (kernels have no generators)
+        if s[_out(c, n) + at.PICKED] == j:
+            return True
+    return False
+
+
+@part
+def _close_gaps(c: Any, s: Any, found: int) -> Whole:
+    """Shift tasks left on the nodes that a step touched; returns how many others were moved."""
+    moved = 0
+    for n in range(_touched(c, s, found)):
+        j = s[c[at.KEY] + n]
+        m, start = s[plan_row(c, j) + at.CHOSEN], s[plan_row(c, j) + at.START]
+        if not _gap_before(c, s, m, start):
+            continue
+        known = _picked_before(c, s, found, j)
+        if not known:
+            out = _out(c, found + moved)
+            s[out + at.PICKED] = j
+            s[out + at.OLD_MODE] = m
+            s[out + at.OLD_START] = start
+        _shift(c, s, j)
+        if not known and s[plan_row(c, j) + at.START] < start:
+            moved += 1
+    return moved
+
+
+@part
+def _gap_before(c: Any, s: Any, m: int, start: int) -> Whole:
+    """What a run in mode m from ``start`` holds is free a tick earlier too."""
+    mode = mode_row(c, m)
+    for u in range(c[mode + at.USE_LO], c[mode + at.USE_HI], 2):
+        span = c[at.SPAN] + 2 * c[u]
+        if fit(s, s[span + at.AT], s[span + at.UNTIL], c[u + 1], start - 1, 1, start - 1) != start - 1:
+            return False
+    return True
+
+
+@part
+def _shift(c: Any, s: Any, j: int) -> None:
+    """Move a run to its earliest start in the same mode; routes stay."""
+    m, start = s[plan_row(c, j) + at.CHOSEN], s[plan_row(c, j) + at.START]
+    mode = mode_row(c, m)
+    lo, hi = c[mode + at.NEED_LO], c[mode + at.NEED_HI]
+    for i in range(lo, hi):
+        held = held_row(c, c[i])
+        s[held + at.KEPT] = s[held + at.ONLY]
+        s[held + at.ONLY] = s[held + at.ROUTE]
+    take_out(c, s, j)
+    place(c, s, j, m, min(earliest(c, s, j, m), start))
+    for i in range(lo, hi):
+        s[held_row(c, c[i]) + at.ONLY] = s[held_row(c, c[i]) + at.KEPT]
 
 
 @part
@@ -227,15 +314,16 @@ def _step(c: Any, x: Any, s: Any, size: int, count: int, theta: float, slack: fl
     s[c[at.COUNTS] + 2 * operator] += 1
     _save(c, s)
     before = value(c, s, 0)
-    found = choose(c, s, operator, min(2 + below(c, s, size - 1), c[at.TASKS]))
+    found = choose(c, x, s, operator, min(2 + below(c, s, size - 1), c[at.TASKS]))
     if found > 0:
         _take_out_all(c, s, found)
-        _order(c, s, found)
+        _order(c, s, operator, found)
     done = _insert_all(c, x, s, found, count, theta)
+    moved = _close_gaps(c, s, found) if found > 0 and done == found else 0
     _unbias(c, s)
     after = value(c, s, 0)
     if found == 0 or done < found or after > before - slack * log(uniform(c, s)):
-        _back(c, s, found, done)
+        _back(c, s, found, done, moved)
         return False
     if after < before:
         s[c[at.COUNTS] + 2 * operator + 1] += 1

@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.draws import below
-from optalloc.solvers.lns.jit import Whole, part
-from optalloc.solvers.lns.placing import held_row, mode_row, plan_row, replica_row, task_row
+from optalloc.solvers.lns.jit import Real, Whole, part
+from optalloc.solvers.lns.placing import held_row, mode_row, own, plan_row, priced, replica_row, task_row
 
-__all__ = ["NAMES", "choose"]
+__all__ = ["NAMES", "TARGET", "choose"]
 
 NAMES: Final = (
     "random",
@@ -20,10 +20,13 @@ NAMES: Final = (
     "close",
     "open",
     "reroute",
+    "target",
 )
 """The neighbourhoods in the order of their numbers."""
 
-RANDOM, ON_NODE, ON_TWO_NODES, WINDOW, ON_DATASET, LAST, CHAIN, CLOSE, OPEN, REROUTE = range(len(NAMES))
+RANDOM, ON_NODE, ON_TWO_NODES, WINDOW, ON_DATASET, LAST, CHAIN, CLOSE, OPEN, REROUTE, TARGET = range(
+    len(NAMES)
+)
 
 _FAR: Final = 2**60
 _TICK: Final = 1000
@@ -100,6 +103,46 @@ def _related(c: Any, s: Any, operator: int, count: int) -> Whole:
         s[c[at.KEY] + j] = _distance(c, s, operator, j, seed, node, other) if free else _FAR
     if operator != LAST:
         s[c[at.KEY] + seed] = -1
+    return _nearest(c, s, count)
+
+
+@part
+def _regret(c: Any, x: Any, s: Any, j: int) -> Real:
+    """What task j costs at the guide prices where it is, more than where they would put it."""
+    plan, task = plan_row(c, j), task_row(c, j)
+    m, want = s[plan + at.CHOSEN], c[task + at.WANT_MODE]
+    if m < 0 or want < 0:
+        return 0.0
+    here = _worth(c, x, j, m, s[plan + at.START])
+    return here - _worth(c, x, j, want, c[task + at.WANT_START])
+
+
+@part
+def _worth(c: Any, x: Any, j: int, m: int, start: int) -> Real:
+    return own(c, 0, j, m, start + c[mode_row(c, m) + at.TICKS]) + priced(c, x, m, start)
+
+
+@part
+def _target(c: Any, x: Any, s: Any, count: int) -> Whole:
+    """A task that is far from where the prices would put it, and those that are there."""
+    seed = _a_task(c, s)
+    most = _regret(c, x, s, seed)
+    for _ in range(3):
+        j = _a_task(c, s)
+        regret = _regret(c, x, s, j)
+        if regret > most:
+            seed, most = j, regret
+    task = task_row(c, seed)
+    if c[task + at.WANT_MODE] >= 0:
+        node, middle = c[mode_row(c, c[task + at.WANT_MODE]) + at.NODE], c[task + at.WANT_START]
+    else:
+        other = _a_task(c, s)
+        node, middle = _fact(c, s, other, at.NODE), s[plan_row(c, other) + at.START]
+    for j in range(c[at.TASKS]):
+        near = c[task_row(c, j) + at.IS_FREE] and _fact(c, s, j, at.NODE) == node
+        away = _TICK * abs(s[plan_row(c, j) + at.START] - middle)
+        s[c[at.KEY] + j] = away + below(c, s, 2 * _TICK) if near else _FAR
+    s[c[at.KEY] + seed] = -1
     return _nearest(c, s, count)
 
 
@@ -195,7 +238,7 @@ def _chain(c: Any, s: Any, count: int) -> Whole:
 
 
 @part
-def choose(c: Any, s: Any, operator: int, count: int) -> Whole:
+def choose(c: Any, x: Any, s: Any, operator: int, count: int) -> Whole:
     """Run one neighbourhood; 0: it has nothing to offer as things are."""
     if operator == CLOSE:
         return _close(c, s, count)
@@ -203,6 +246,8 @@ def choose(c: Any, s: Any, operator: int, count: int) -> Whole:
         return _open(c, s, count)
     if operator == REROUTE:
         return _reroute(c, s)
+    if operator == TARGET:
+        return _target(c, x, s, count)
     if operator == CHAIN:
         return _chain(c, s, count)
     return _related(c, s, operator, count)

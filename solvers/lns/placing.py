@@ -157,7 +157,7 @@ def charges(c: Any, s: Any, m: int, start: int, biased: bool) -> Whole:
 
 
 @part
-def _own(c: Any, f: int, j: int, m: int, end: int) -> Whole:
+def own(c: Any, f: int, j: int, m: int, end: int) -> Whole:
     """What task j in mode m ending at ``end`` adds to form f by itself."""
     task = task_row(c, j)
     row = task + at.COEFFICIENTS + at.FORM_COLUMNS * f
@@ -173,7 +173,7 @@ def increase(c: Any, s: Any, f: int, j: int, m: int, start: int, money: int) -> 
     """What placing task j adds to form f."""
     form, end = c[at.FORM] + at.FORM_FACTS * f, start + c[mode_row(c, m) + at.TICKS]
     later = max(0, end - s[c[at.LATEST]])
-    return _own(c, f, j, m, end) + c[form + at.MONEY] * money + c[form + at.MAKESPAN] * later
+    return own(c, f, j, m, end) + c[form + at.MONEY] * money + c[form + at.MAKESPAN] * later
 
 
 @kernel
@@ -217,7 +217,7 @@ def _until(c: Any, x: Any, r: int, tick: int) -> Real:
 
 
 @part
-def _priced(c: Any, x: Any, m: int, start: int) -> Real:
+def priced(c: Any, x: Any, m: int, start: int) -> Real:
     """Guide price of what a run holds."""
     mode = mode_row(c, m)
     total, end = 0.0, start + c[mode + at.TICKS]
@@ -249,7 +249,7 @@ def best_start(
             continue
         guide = float(increase(c, s, 0, j, m, start, money))
         if theta > 0.0:
-            guide += theta * _priced(c, x, m, start)
+            guide += theta * priced(c, x, m, start)
         if guide < best and (c[at.FORMS] == 1 or _within(c, s, j, m, start)):
             best, best_mode, best_at = guide, m, start
     return best_mode, best_at, best
@@ -290,7 +290,7 @@ def _reject(c: Any, s: Any, j: int, sign: int) -> None:
 def _charge(c: Any, s: Any, j: int, m: int, end: int, money: int, sign: int) -> None:
     """Add what a run and its charges are worth to all forms, or take it away (sign -1)."""
     for f in range(c[at.FORMS]):
-        cost = _own(c, f, j, m, end) + c[c[at.FORM] + at.FORM_FACTS * f + at.MONEY] * money
+        cost = own(c, f, j, m, end) + c[c[at.FORM] + at.FORM_FACTS * f + at.MONEY] * money
         _add(c, s, f, at.TOTAL, sign * cost)
 
 
