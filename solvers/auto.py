@@ -8,7 +8,6 @@
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -58,6 +57,7 @@ class _Steps:
         self.request, self.monitor = request, request.monitor
         self._windows: dict[int, tuple[tuple[int, ...], Windows]] = {}
         self.ended: Outcome | None = None
+        self.last = Termination.COMPLETED
         self.info: dict[str, Any] = {"methods": []}
         self.small = int(request.scope.problem.active.sum()) <= _MOST_MODES
 
@@ -133,12 +133,16 @@ class _Steps:
         part = Request(
             request.scope, monitor, monitor.best, request.seed, request.threads, windows=self.windows
         )
-        began, outcome = monitor.elapsed, None
+        began = monitor.elapsed
         run: Callable[[Request], Outcome] = get_solver(name).run
-        with suppress(UnsupportedError), monitor.within(share * monitor.remaining):
-            outcome = run(part)
-        facts = {} if outcome is None else {"termination": outcome.termination.value, **outcome.info}
-        self.note(name, began, **facts)
+        try:
+            with monitor.within(share * monitor.remaining):
+                outcome = run(part)
+        except UnsupportedError as error:
+            self.note(name, began, refused=str(error))
+            return None
+        self.last = outcome.termination
+        self.note(name, began, termination=outcome.termination.value, **outcome.info)
         return outcome
 
     def note(self, name: str, began: float, **facts: Any) -> None:
@@ -148,7 +152,7 @@ class _Steps:
 
     def termination(self) -> Termination:
         """Why it stopped, when no method said that it is done."""
-        return _stopped(self.monitor) or (Termination.COMPLETED if self.level is not None else self.reached())
+        return _stopped(self.monitor) or (self.last if self.level is not None else self.reached())
 
     def reached(self) -> Termination:
         """Every level is close enough: proven, or within the gap that was asked for."""

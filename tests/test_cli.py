@@ -286,9 +286,9 @@ def test_ctrl_c_writes_the_best_plan_and_exits_with_130(tmp_path):
     process = subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ}, text=True
     )
-    time.sleep(12)
+    time.sleep(20)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     answer = json.loads(out)
     assert process.returncode == 130, err
     assert (answer["status"], answer["termination"]) == ("FEASIBLE", "USER")

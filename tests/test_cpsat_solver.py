@@ -202,14 +202,14 @@ def test_no_time_at_all(n017_1: Problem) -> None:
 
 @pytest.mark.usefixtures("no_thread_left")
 def test_time_limit(endless: Problem) -> None:
-    """A plan and a bound after one second, building included."""
+    """A plan and a bound after four seconds, building included."""
     began = time.perf_counter()
-    result = run_cpsat(endless, time_limit=1)
+    result = run_cpsat(endless, time_limit=4)
     assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TIME_LIMIT)
     assert result.bound is not None
     assert result.objective is not None
     assert result.bound < result.objective
-    assert time.perf_counter() - began < 15
+    assert time.perf_counter() - began < 20
 
 
 @pytest.mark.usefixtures("no_thread_left")
