@@ -221,9 +221,8 @@ def _step_unit(layout: Layout, prices: Prices, work: _Work) -> float:
     """0.3 * objective / (capacity area) / (mean capacity): the scale of a price that matters."""
     area = float(work.areas.sum())
     mean_capacity = area / (float(work.edges[-1]) * max(1, layout.problem.num_resources))
-    scale = max(
-        abs(prices.value), float(layout.low[layout.row_ptr[:-1].clip(max=len(layout.low) - 1)].sum()), 1.0
-    )
+    cheapest = layout.low[layout.row_ptr[:-1][np.diff(layout.row_ptr) > 0]]
+    scale = max(abs(prices.value), float(cheapest.sum()), 1.0)
     return 0.3 * scale / area / max(mean_capacity, 1e-9)
 
 
