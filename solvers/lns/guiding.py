@@ -54,5 +54,7 @@ def price_guide(layout: Layout, prices: Prices) -> Guide:
     shift = cost[finite].max(initial=0.0) + 1.0 - min(0.0, float(layout.low.min(initial=0)))
     np.minimum.at(best, layout.mode, np.where(finite, cost, shift + layout.low))
     modes = np.unique(layout.mode)
-    chosen = np.where(prices.row >= 0, layout.mode[prices.row], -1)
+    chosen = np.full(len(prices.row), -1)
+    placed = prices.row >= 0
+    chosen[placed] = layout.mode[prices.row[placed]]
     return Guide(modes, best[modes], prices.edges, prices.price, np.column_stack([chosen, prices.start]))
