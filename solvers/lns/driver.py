@@ -213,6 +213,8 @@ def _compiled(
     request: Request, form: Form, caps: tuple[Cap, ...], allowed: Windows, known: tuple[Layout, Prices] | None
 ) -> CompiledSearch:
     scope, monitor = request.scope, request.monitor
+    if known is not None and len(known[0].mode) == 0:
+        known = None  # every task is rejected or fixed: there is nothing to price
     guide: Guide | None = price_guide(*known) if known else None
     search = CompiledSearch(scope, form, caps, allowed, guide, request.seed)
     if known is not None:
