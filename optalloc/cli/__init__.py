@@ -1,4 +1,4 @@
-"""The command line: ``optalloc solve | bound | verify | compare | generate | compose | import | export | plot | list``."""
+"""The command line: ``optalloc solve | bound | verify | compare | generate | import | export | plot | list`` ..."""
 
 __all__ = ["main"]
 
