@@ -1,4 +1,4 @@
-"""The rules and the objective, read a second time: on the mode table, tick by tick, knowing no library code."""
+"""The rules and the objective, read a second time: on the mode table, tick by tick, without the library."""
 
 import math
 from collections import defaultdict
