@@ -238,7 +238,8 @@ def _address_state(scope: Scope, head: Ints, forms: int) -> int:
         at.PLAN: at.PLAN_COLUMNS * tasks, at.HELD: at.HELD_COLUMNS * replicas, at.BUYERS: problem.num_purchases,
         at.SUMS: 2 * forms, at.LATEST: 1, at.SPAN: 2 * problem.num_resources, at.BEST: 1, at.BEST_PLAN: 2 * tasks,
         at.BEST_ROUTE: replicas, at.OUT: at.OUT_COLUMNS * (at.MOST_OUT + tasks), at.SAVED: 2 * replicas,
-        at.COUNTS: 2 * len(NAMES), at.WEIGHT: len(NAMES), at.KEY: tasks, at.MARK: problem.num_resources, at.RNG: 2,
+        at.COUNTS: 2 * len(NAMES), at.WEIGHT: len(NAMES), at.KEY: tasks, at.MARK: problem.num_resources,
+        at.GAIN: 1, at.RNG: 2,
     }  # fmt: skip
     length = 0
     for name, size in sizes.items():
@@ -264,6 +265,7 @@ def build_state(core: Core, seed: int = 0) -> Ints:
         width = int(c[at.TASK_WIDTH])
         s[c[at.SUMS] + 2 * f + at.WAITING] = c[least : least + width * tasks : width].sum()
     s[c[at.BEST]] = 2**62
+    s[c[at.GAIN]] = 2**50
     s[c[at.WEIGHT] : c[at.WEIGHT] + len(NAMES)] = _weights(core)
     s[c[at.RNG] : c[at.RNG] + 2] = seeded(seed)
     return s

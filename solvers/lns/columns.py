@@ -17,7 +17,7 @@ ADDRESSES: Final = (
     "low", "before", "price",
     # in s
     "plan", "held", "buyers", "sums", "latest", "span", "best", "best_plan", "best_route", "out", "saved", "counts",
-    "weight", "key", "mark", "rng",
+    "weight", "key", "mark", "gain", "rng",
 )  # fmt: skip
 
 (
@@ -25,7 +25,7 @@ ADDRESSES: Final = (
     TASK, TASK_WIDTH, MODE, MODE_WIDTH, REPLICA, FORM, EDGE, BUCKET, CAND,
     LOW, BEFORE, PRICE,
     PLAN, HELD, BUYERS, SUMS, LATEST, SPAN, BEST, BEST_PLAN, BEST_ROUTE, OUT, SAVED, COUNTS,
-    WEIGHT, KEY, MARK, RNG,
+    WEIGHT, KEY, MARK, GAIN, RNG,
 ) = range(len(ADDRESSES))  # fmt: skip
 
 # a task in c; then for each form SLOPE .. LEAST

@@ -14,7 +14,7 @@ from optalloc.solvers.lns.neighbours import NAMES
 from optalloc.solvers.lns.placing import value
 from optalloc.solvers.prices.layout import Floats
 
-__all__ = ["CompiledSearch", "is_regular", "priority_order"]
+__all__ = ["MANY", "CompiledSearch", "is_regular", "priority_order"]
 
 SIZE = 14
 """Most tasks that an ordinary step takes out."""

@@ -11,7 +11,7 @@ from optalloc.result import Termination
 from optalloc.scope import Scope, Windows, windows
 from optalloc.solvers.base import Monitor, Outcome, Request
 from optalloc.solvers.lns.arrays import Cap, Guide
-from optalloc.solvers.lns.compiled import CompiledSearch, is_regular
+from optalloc.solvers.lns.compiled import MANY, CompiledSearch, is_regular
 from optalloc.solvers.lns.general import GeneralSearch
 from optalloc.solvers.lns.guiding import price_guide
 from optalloc.solvers.prices.ascent import STAGES, Prices, Settings, ascend, no_prices
@@ -22,8 +22,8 @@ __all__ = ["OPTIONS", "improve", "search_plans"]
 OPTIONS: Mapping[str, Any] = {"iterations": 0, "prices": True}
 """iterations: steps instead of time (0: time), for runs that can be repeated; prices: work out guide prices."""
 
-PRICE_SHARE = 0.15
-"""Part of a level's time that may go into guide prices."""
+PRICE_SHARE = {False: 0.15, True: 0.35}
+"""Part of a level's time that may go into guide prices; more with many tasks, where the start decides."""
 
 CYCLES = (1, 3, 9)
 """Relative lengths of the cycles of cooling, each from the best plan so far."""
@@ -189,12 +189,13 @@ def _prices(request: Request, form: Form, allowed: Windows, budget: Budget) -> t
     if until <= 0:
         return None
     layout = build_layout(scope, form, allowed)
-    limit = monitor.elapsed + PRICE_SHARE * budget.seconds
+    many = bool(scope.free.sum() >= MANY)
+    limit = monitor.elapsed + PRICE_SHARE[many] * budget.seconds
 
     def should_stop() -> bool:
         return monitor.should_stop() or (not budget.iterations and monitor.elapsed > limit)
 
-    settings = Settings(stages=STAGES[:3])
+    settings = Settings(stages=STAGES[: 4 if many else 3])
     prices = ascend(
         layout, no_prices(layout, until), seed=request.seed, settings=settings, should_stop=should_stop
     )

@@ -319,9 +319,14 @@ def _step(c: Any, x: Any, s: Any, size: int, count: int, theta: float, slack: fl
         _take_out_all(c, s, found)
         _order(c, s, operator, found)
     done = _insert_all(c, x, s, found, count, theta)
-    moved = _close_gaps(c, s, found) if found > 0 and done == found else 0
     _unbias(c, s)
-    after = value(c, s, 0)
+    moved, after = 0, value(c, s, 0)
+    # Gaps are closed only where that has helped enough before.
+    if found > 0 and done == found and after - before <= s[c[at.GAIN]]:
+        moved = _close_gaps(c, s, found)
+        gain = after - value(c, s, 0)
+        s[c[at.GAIN]] = max(gain, s[c[at.GAIN]] * 999 // 1000)
+        after -= gain
     if found == 0 or done < found or after > before - slack * log(uniform(c, s)):
         _back(c, s, found, done, moved)
         return False
@@ -337,7 +342,7 @@ def search(c: Any, x: Any, s: Any, steps: int, size: int, count: int, theta: flo
     Parameters
     ----------
     count
-        Modes tried per task; all of them in one step of twenty.
+        Modes tried per task; now and then four times as many, or all.
     theta
         Weight of the guide prices; one step in two goes without.
     slack
@@ -345,7 +350,8 @@ def search(c: Any, x: Any, s: Any, steps: int, size: int, count: int, theta: flo
     """
     changed = 0
     for _ in range(steps):
-        many = count if uniform(c, s) < 0.95 else EVERY_MODE
+        wide = uniform(c, s)
+        many = count if wide < 0.95 else 4 * count if wide < 0.995 else EVERY_MODE
         guide = theta * (0.5 + 0.7 * uniform(c, s)) if uniform(c, s) < 0.8 else 0.0
         if _step(c, x, s, size, many, guide, slack):
             changed += 1

@@ -73,23 +73,29 @@ def _fact(c: Any, s: Any, j: int, column: int) -> Whole:
 
 
 @part
-def _distance(c: Any, s: Any, operator: int, j: int, seed: int, node: int, other: int) -> Whole:
+def _noise(draw: int, j: int, most: int) -> Whole:
+    """A number in [0, most) by task and draw: a scramble, for a new random number per task costs more."""
+    return (draw ^ (j * 40503 + (draw >> 7) * (j + 1))) * 2654435 % 1000003 * most // 1000003
+
+
+@part
+def _distance(c: Any, s: Any, operator: int, j: int, seed: int, node: int, other: int, draw: int) -> Whole:
     """How far task j is from the seed task, with some noise."""
     plan = plan_row(c, j)
     if operator == RANDOM:
-        return below(c, s, _FAR)
+        return _noise(draw, j, _TICK * _TICK)
     if operator == LAST:
-        return -_TICK * s[plan + at.END] + below(c, s, 10 * _TICK)
+        return -_TICK * s[plan + at.END] + _noise(draw, j, 10 * _TICK)
     if s[plan + at.CHOSEN] < 0:
-        return below(c, s, 20 * _TICK)
+        return _noise(draw, j, 20 * _TICK)
     away = _TICK * abs(s[plan + at.START] - s[plan_row(c, seed) + at.START])
     if operator == WINDOW:
-        return away + below(c, s, 6 * _TICK)
+        return away + _noise(draw, j, 6 * _TICK)
     if operator == ON_DATASET:
         related = _fact(c, s, j, at.DATASET) == node
-        return away + below(c, s, 6 * _TICK) if related else _FAR
+        return away + _noise(draw, j, 6 * _TICK) if related else _FAR
     on = _fact(c, s, j, at.NODE)
-    return away + below(c, s, _TICK) if on in (node, other) else _FAR
+    return away + _noise(draw, j, _TICK) if on in (node, other) else _FAR
 
 
 @part
@@ -98,9 +104,10 @@ def _related(c: Any, s: Any, operator: int, count: int) -> Whole:
     seed = _a_task(c, s)
     node = _fact(c, s, seed, at.DATASET if operator == ON_DATASET else at.NODE)
     other = _fact(c, s, _a_task(c, s), at.NODE) if operator == ON_TWO_NODES else node
+    draw = below(c, s, 2**20)
     for j in range(c[at.TASKS]):
         free = c[task_row(c, j) + at.IS_FREE]
-        s[c[at.KEY] + j] = _distance(c, s, operator, j, seed, node, other) if free else _FAR
+        s[c[at.KEY] + j] = _distance(c, s, operator, j, seed, node, other, draw) if free else _FAR
     if operator != LAST:
         s[c[at.KEY] + seed] = -1
     return _nearest(c, s, count)
@@ -138,10 +145,11 @@ def _target(c: Any, x: Any, s: Any, count: int) -> Whole:
     else:
         other = _a_task(c, s)
         node, middle = _fact(c, s, other, at.NODE), s[plan_row(c, other) + at.START]
+    draw = below(c, s, 2**20)
     for j in range(c[at.TASKS]):
         near = c[task_row(c, j) + at.IS_FREE] and _fact(c, s, j, at.NODE) == node
         away = _TICK * abs(s[plan_row(c, j) + at.START] - middle)
-        s[c[at.KEY] + j] = away + below(c, s, 2 * _TICK) if near else _FAR
+        s[c[at.KEY] + j] = away + _noise(draw, j, 2 * _TICK) if near else _FAR
     s[c[at.KEY] + seed] = -1
     return _nearest(c, s, count)
 
