@@ -24,7 +24,7 @@ METHODS = ("highs", "cpsat")
 MOST_STEPS = 50_000
 """What enumeration may try; larger instances are compared between the two methods only."""
 EXTRA = {(p, s) for seeds in BINDING.values() for p, of in seeds.items() for s in of}
-ENUMERATED = sorted({("small", s) for s in range(180)} | {("tiny", s) for s in range(180)} | EXTRA)
+ENUMERATED = sorted({("small", s) for s in range(135)} | {("tiny", s) for s in range(155)} | EXTRA)
 BATCH = 12
 BATCHES = [ENUMERATED[first : first + BATCH] for first in range(0, len(ENUMERATED), BATCH)]
 MEDIUM = sorted(set(range(80)) - {16, 49, 75})

@@ -13,7 +13,7 @@ from optalloc.compilation import compile
 from optalloc.instance import read_instance
 from optalloc.problem import ACCESS_NAMES, CHANNEL, DEVICES, EXTRA, NEVER, SEATS, Problem
 
-SEEDS = {"small": range(240), "tiny": range(120), "medium": range(60)}
+SEEDS = {"small": range(140), "tiny": range(150), "medium": range(60)}
 
 
 def labelled(problem: Problem, resource: int) -> tuple[str, str]:
