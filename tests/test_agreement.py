@@ -164,3 +164,22 @@ def half(schedule: oa.Schedule) -> oa.Schedule:
     }
     moves = tuple(move for move in schedule.transfers if (move.dataset, "staged") in read)
     return dataclasses.replace(schedule, tasks=entries, transfers=moves)
+
+
+@pytest.mark.parametrize(("profile", "seed"), [(p, s) for p in ("small", "tiny") for s in range(8)])
+def test_no_other_method_contradicts_enumeration(profile: str, seed: int) -> None:
+    """Every registered rule and policy: valid plans only, none better than the optimum, no false claim."""
+    answer = enumerated(profile, seed)
+    assert answer is not None
+    problem = compiled(profile, seed)
+    for name in [*oa.solver_names("rules"), *oa.solver_names("online")]:
+        result = oa.solve(problem, name, time_limit=20, threads=1)
+        assert result.status in ("FEASIBLE", "OPTIMAL", "NO_SOLUTION", "INFEASIBLE"), (name, result.message)
+        if result.schedule is None:
+            assert result.status == "NO_SOLUTION" or answer.plan is None, name
+            continue
+        plan = evaluator.read_plan(answer.table, json.loads(json.dumps(result.schedule.to_dict())))
+        assert not evaluator.broken_rules(answer.table, plan), name
+        values = evaluator.level_values(answer.table, plan)
+        assert values >= answer.levels, name
+        assert result.status == "FEASIBLE" or values == answer.levels, name
