@@ -16,9 +16,9 @@ from optalloc.errors import UnsupportedError
 from optalloc.result import Termination
 from optalloc.scope import Windows
 from optalloc.solvers.base import Monitor, Outcome, Request
-from optalloc.solvers.price_bound import price_bound
+from optalloc.solvers.jit import COMPILED
+from optalloc.solvers.price_bound import PriceBound, price_bound
 from optalloc.solvers.prices.fixing import narrowed_windows
-from optalloc.solvers.prices.jit import COMPILED
 from optalloc.solvers.registry import get_solver, solver, solver_names
 
 __all__ = ["auto", "starts_left"]
@@ -105,19 +105,22 @@ class _Steps:
         if not COMPILED or monitor.best is None or level is None or monitor.should_stop():
             return
         began = monitor.elapsed
-        with monitor.within(share * monitor.remaining):
-            found = price_bound(
-                self.request.scope,
-                monitor,
-                level,
-                caps=monitor.values[:level],
-                seed=self.request.seed + round_,
-                plan=monitor.best,
-            )
+        try:
+            with monitor.within(share * monitor.remaining):
+                found = self.priced(level, round_)
+        except UnsupportedError as error:
+            self.note("bound", began, refused=str(error))
+            return
         if found.proof is not None:
             narrowed = narrowed_windows(found.proof, monitor.values[level], self.windows.get(level))
             self._windows[level] = (monitor.values[:level], narrowed)
         self.note("bound", began, starts=self.starts)
+
+    def priced(self, level: int, round_: int) -> PriceBound:
+        """The price bound of a level, from the best plan."""
+        request, best = self.request, self.monitor.best
+        caps, seed = self.monitor.values[:level], request.seed + round_
+        return price_bound(request.scope, self.monitor, level, caps=caps, seed=seed, plan=best)
 
     def exact(self, name: str, share: float) -> None:
         """One exact method on what is left."""

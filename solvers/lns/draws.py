@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from optalloc.problem import Ints
+from optalloc.solvers.jit import Real, Whole, part
 from optalloc.solvers.lns import columns as at
-from optalloc.solvers.lns.jit import Real, Whole, part
 
 __all__ = ["below", "seeded", "uniform"]
 

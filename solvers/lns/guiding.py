@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from optalloc.solvers.jit import kernel
 from optalloc.solvers.lns.arrays import Guide
-from optalloc.solvers.lns.jit import kernel
 from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers
 from optalloc.solvers.prices.kernels import accumulate, least
 from optalloc.solvers.prices.layout import Floats, Layout

@@ -4,9 +4,9 @@ from math import log
 from typing import Any
 
 from optalloc.problem import FREE, REJECTED
+from optalloc.solvers.jit import Whole, kernel, part
 from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.draws import below, uniform
-from optalloc.solvers.lns.jit import Whole, kernel, part
 from optalloc.solvers.lns.neighbours import NAMES, TARGET, choose
 from optalloc.solvers.lns.placing import (
     best_start,

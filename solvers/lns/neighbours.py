@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
+from optalloc.solvers.jit import Real, Whole, part
 from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.draws import below
-from optalloc.solvers.lns.jit import Real, Whole, part
 from optalloc.solvers.lns.placing import held_row, mode_row, own, plan_row, priced, replica_row, task_row
 
 __all__ = ["NAMES", "TARGET", "choose"]

@@ -8,9 +8,9 @@ is called by what the row is about.
 from typing import Any
 
 from optalloc.problem import FREE, REJECTED
+from optalloc.solvers.jit import Real, Whole, kernel, part
 from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.draws import uniform
-from optalloc.solvers.lns.jit import Real, Whole, kernel, part
 from optalloc.solvers.lns.profiles import NEVER, fit, reserve
 
 __all__ = [

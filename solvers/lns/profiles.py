@@ -6,7 +6,7 @@ holds for ever. The first tick is 0 and neighbours differ, so that taking a rese
 
 from typing import Any, Final
 
-from optalloc.solvers.lns.jit import Whole, kernel, part
+from optalloc.solvers.jit import Whole, kernel, part
 
 __all__ = ["NEVER", "fit", "reserve"]
 

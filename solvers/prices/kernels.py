@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optalloc.solvers.prices.jit import kernel
+from optalloc.solvers.jit import kernel
 
 __all__ = ["accumulate", "add_use", "dual", "least", "narrow", "project", "sweep"]
 

@@ -1,14 +1,16 @@
-"""How the kernels of the search are compiled, where numba is installed; else they run as plain Python, slower."""
+"""Kernels are compiled by numba where it is installed; without it the same code runs as plain Python, slower."""
 
 import hashlib
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar, cast
-
-from optalloc.solvers.prices.jit import COMPILED
+from importlib.util import find_spec
+from typing import Any, Final, TypeVar, cast
 
 __all__ = ["COMPILED", "Real", "Whole", "kernel", "part"]
+
+COMPILED: Final = find_spec("numba") is not None
+"""Kernels are compiled."""
 
 Whole = Any
 """A whole number, a Python or a numpy one."""
@@ -46,8 +48,10 @@ def _compiled(function: F, options: dict[str, bool]) -> F:
 def _fingerprint() -> str:
     """Changes with the source of any kernel."""
     digest = hashlib.sha256()
-    for package in ("optalloc.solvers.lns", "optalloc.solvers.prices"):
-        for file in sorted(files(package).iterdir(), key=lambda entry: entry.name):
+    for folder in ("lns", "prices"):  # read as files: importing the packages here would go round in a circle
+        for file in sorted(
+            files("optalloc.solvers").joinpath(folder).iterdir(), key=lambda entry: entry.name
+        ):
             if file.name.endswith(".py"):
                 digest.update(file.read_bytes())
     return digest.hexdigest()
