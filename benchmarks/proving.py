@@ -17,7 +17,7 @@ from optalloc.io.writing import write_instance
 from optalloc.problem import Plan, Problem
 from optalloc.result import Result, Status
 from optalloc.schedule import Schedule, to_schedule, write_schedule
-from optalloc.scope import allowed_starts, full_scope, windows
+from optalloc.scope import full_scope, start_intervals, windows
 from optalloc.solvers.registry import solver_names
 from optalloc.solvers.run import solve
 from optalloc.solvers.shrinking import shrink
@@ -192,7 +192,7 @@ def start_columns(problem: Problem, plan: Plan) -> int:
     value = evaluate(problem, plan).objective
     left = shrink(scope, windows(scope), len(problem.levels) - 1, value)
     spans = zip(range(problem.num_modes), left.earliest.tolist(), left.latest.tolist(), strict=True)
-    return sum(len(allowed_starts(problem, mode, first, last)) for mode, first, last in spans)
+    return sum(b - a + 1 for span in spans for a, b in start_intervals(problem, *span))
 
 
 def utility_first(instance: Instance) -> Instance:

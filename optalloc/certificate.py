@@ -14,14 +14,16 @@ Everything is an integer in units of 1/scale of an objective unit; `check_bound`
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd
 
+import numpy as np
+
 from optalloc.errors import Fault, InputError
 from optalloc.problem import NEVER, REJECTED, Form, Problem
-from optalloc.scope import Scope, full_scope, start_intervals, windows
+from optalloc.scope import Scope, first_end, full_scope, start_intervals, windows
 
 __all__ = [
     "FORMAT",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 FORMAT = "optalloc-certificate/1"
+_LARGEST = 2**62
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,15 @@ class CheckedBound:
     ----------
     value
         The lower bound that follows from the multipliers.
-    valid
-        Whether the claimed bound is no larger.
+    claimed
+        What the certificate says; it is valid if that is no larger.
+    level
+        Of which level, counted from 0.
     """
 
     value: int
     claimed: int
+    level: int = 0
 
     @property
     def valid(self) -> bool:
@@ -136,7 +142,8 @@ def check_bound(problem: Problem, certificate: Certificate, scope: Scope | None 
         raise InputError(faults)
     level = problem.levels[certificate.level]
     unit = certificate.scale * form_divisor(level)
-    return CheckedBound(-(-proof.total() // unit) * form_divisor(level), certificate.bound)
+    value = -(-proof.total() // unit) * form_divisor(level)
+    return CheckedBound(value, certificate.bound, certificate.level)
 
 
 def _faults(problem: Problem, certificate: Certificate) -> Iterator[Fault]:
@@ -168,11 +175,22 @@ def _faults(problem: Problem, certificate: Certificate) -> Iterator[Fault]:
 def combined(
     problem: Problem, level: int, scale: int, earlier: tuple[int, ...], limits: Mapping[str, int]
 ) -> Form:
-    """scale * level + multipliers * (earlier levels, limits): what the relaxed problem minimises."""
+    """scale * level + multipliers * (earlier levels, limits): what the relaxed problem minimises.
+
+    Raises
+    ------
+    InputError
+        If a coefficient would pass 2^62, beyond which 64-bit arrays would wrap round without a word.
+    """
     parts = [(scale, problem.levels[level]), *zip(earlier, problem.levels, strict=False)]
     parts += [(limits[limit.term], limit.form) for limit in problem.limits if limit.term in limits]
 
     def total(name: str) -> object:
+        largest = sum(factor * int(np.abs(getattr(form, name)).max(initial=0)) for factor, form in parts)
+        if largest > _LARGEST:
+            raise InputError(
+                Fault("scale", f"scale and multipliers make coefficients of {largest}; at most 2^62")
+            )
         return sum(factor * getattr(form, name) for factor, form in parts)
 
     return Form(**{name: total(name) for name in Form.__dataclass_fields__})  # type: ignore[arg-type]
@@ -240,8 +258,9 @@ class _Proof:
     def faults(self) -> Iterator[Fault]:
         """Shares that promise more than the charge, and makespan prices beyond its weight."""
         spent: dict[tuple[str, str], int] = {}
+        tasks = set(self.problem.task_ids)
         for (task, dataset, site), share in self.certificate.shares.items():
-            if share < 0 or task not in self.problem.task_ids:
+            if share < 0 or task not in tasks:
                 yield Fault(f"shares.{task}.{dataset}.{site}", "must be of a known task and >= 0")
             spent[dataset, site] = spent.get((dataset, site), 0) + share
         for (dataset, site), total in spent.items():
@@ -354,15 +373,13 @@ class _Proof:
 
     def least_makespan(self) -> int:
         """The latest of the earliest ends of tasks that must run."""
-        problem, scope, least = self.problem, self.scope, 0
-        for j in range(problem.num_tasks):
-            if scope.mode[j] >= 0:
-                least = max(least, int(scope.start[j]) + int(problem.duration[scope.mode[j]]))
-            elif scope.free[j] and not scope.rejectable[j]:
-                modes = problem.modes_of(j).tolist()
-                ends = [int(problem.duration[m]) + i[0][0] for m in modes if (i := self.intervals(m))]
-                least = max(least, min(ends, default=0))
-        return least
+        free = np.flatnonzero(
+            self.scope.free[self.problem.mode_task] & self.windows.open & self.problem.active
+        )
+        starts = {mode: found[0][0] for mode in free.tolist() if (found := self.intervals(mode))}
+        return first_end(
+            self.scope, np.array([*starts], dtype=np.int64), np.array([*starts.values()], dtype=np.int64)
+        )
 
     def capacity(self) -> int:
         """Prices times the capacity that the fixed part leaves, from tick 0 to the horizon."""
@@ -372,13 +389,7 @@ class _Proof:
             for i, amount in enumerate(amounts.tolist()):
                 until = int(times[i + 1]) if i + 1 < len(times) else self.certificate.edges[-1]
                 value += amount * (self.until(resource, until) - self.until(resource, int(times[i])))
-        for j in range(problem.num_tasks):
-            if scope.mode[j] >= 0:
-                mode, start = int(scope.mode[j]), int(scope.start[j])
-                value -= self.held(problem.uses(mode), start, start + int(problem.duration[mode]))
-        return value - sum(self.held([(r, 1) for r in t.channels], t.start, t.end) for t in scope.transfers)
-
-    def held(self, uses: Iterable[tuple[int, int]], start: int, end: int) -> int:
-        """Price of the capacity that a run or transfer holds."""
-        priced = ((r, amount) for r, amount in uses if r in self.price)
-        return sum(amount * (self.until(r, end) - self.until(r, start)) for r, amount in priced)
+        for resource, start, end, amount in scope.fixed_uses:
+            if resource in self.price:
+                value -= amount * (self.until(resource, end) - self.until(resource, start))
+        return value

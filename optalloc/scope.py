@@ -8,7 +8,7 @@ import numpy as np
 from optalloc.problem import ABSENT, FREE, NEVER, REJECTED, Bools, Ints, Plan, Problem, Transfer
 
 __all__ = [
-    "Scope", "Windows", "allowed_starts", "first_end", "full_scope", "horizon", "propagate", "start_intervals",
+    "Scope", "Windows", "first_end", "full_scope", "horizon", "propagate", "start_intervals",
     "windows",
 ]  # fmt: skip
 
@@ -58,6 +58,17 @@ class Scope:
     def fixed_replicas(self) -> dict[tuple[int, int], Transfer]:
         """(dataset, site) -> the fixed transfer that brings it."""
         return {(t.dataset, t.site): t for t in self.transfers}
+
+    @cached_property
+    def fixed_uses(self) -> tuple[tuple[int, int, int, int], ...]:
+        """(resource, start, end, amount) of everything that fixed runs and fixed transfers hold."""
+        problem, found = self.problem, []
+        for task in np.flatnonzero(self.mode >= 0).tolist():
+            mode, start = int(self.mode[task]), int(self.start[task])
+            end = start + int(problem.duration[mode])
+            found += [(resource, start, end, amount) for resource, amount in problem.uses(mode)]
+        found += [(channel, t.start, t.end, 1) for t in self.transfers for channel in t.channels]
+        return tuple(found)
 
     def start_plan(self) -> Plan:
         """A plan that holds just the fixed part; free tasks are still FREE."""
@@ -222,28 +233,10 @@ def first_end(scope: Scope, modes: Ints, starts: Ints) -> int:
     return int(max([0, *known.tolist(), *earliest[must].tolist()]))
 
 
-def allowed_starts(problem: Problem, mode: int, first: int, last: int) -> Ints:
-    """Ticks in [first, last] at which the calendars alone let ``mode`` run to its end.
-
-    A run is within capacity at every tick of [start, start + duration) that is >= 0.
-    """
-    if last < first:
-        return np.zeros(0, dtype=np.int64)
-    starts = np.arange(first, last + 1)
-    allowed = np.ones(len(starts), dtype=bool)
-    duration = int(problem.duration[mode])
-    for resource, amount in problem.uses(mode):
-        times, amounts = problem.capacity(resource)
-        for i in np.flatnonzero(amounts < amount).tolist():
-            until = int(times[i + 1]) if i + 1 < len(times) else NEVER
-            allowed &= ~((starts < until) & (starts + duration > int(times[i])))
-    return starts[allowed]
-
-
 def start_intervals(problem: Problem, mode: int, first: int, last: int) -> list[tuple[int, int]]:
     """Maximal intervals of starts in [first, last] at which the calendars alone let ``mode`` run to its end.
 
-    The same set as `allowed_starts`, without listing its ticks.
+    A run is within capacity at every tick of [start, start + duration) that is >= 0.
     """
     blocked = []
     duration = int(problem.duration[mode])

@@ -6,7 +6,7 @@ import numpy as np
 
 from optalloc.certificate import combined
 from optalloc.io.certificates import certificate_document
-from optalloc.problem import Form, Plan, own_cost
+from optalloc.problem import Form, Plan, own_cost, rejection_cost
 from optalloc.result import Termination
 from optalloc.scope import Scope
 from optalloc.solvers.base import Monitor, Outcome, Request
@@ -176,6 +176,6 @@ def _value(layout: Layout, prices: Prices, form: Form) -> int:
     modes = layout.mode[prices.row[chosen]]
     value = int(own_cost(problem, form, modes, prices.start[chosen]).sum())
     rejected = layout.scope.free & (prices.row < 0)
-    value += int((form.rejected + form.late + 1000 * form.loss)[rejected].sum())
+    value += int(rejection_cost(form)[rejected].sum())
     ends = prices.start[chosen] + problem.duration[modes]
     return value + form.makespan * int(ends.max(initial=0))

@@ -13,7 +13,7 @@ from optalloc.errors import InputError
 from optalloc.generators import generate
 from optalloc.instance import read_instance
 from optalloc.io.certificates import read_certificate, write_certificate
-from optalloc.scope import full_scope
+from optalloc.scope import full_scope, start_intervals
 from optalloc.solvers.base import Monitor
 from optalloc.solvers.prices.ascent import Settings, Stage, ascend, no_prices
 from optalloc.solvers.prices.layout import build_layout
@@ -65,6 +65,37 @@ def test_shares_beyond_their_charge_are_rejected(ladder):
     greedy = {**certificate.shares, key: certificate.shares[key] + 10**9}
     with pytest.raises(InputError, match="charge"):
         check_bound(ladder, replace(certificate, shares=greedy))
+
+
+def test_numbers_that_would_wrap_round_are_refused(ladder):
+    """With a scale of 2^60 the coefficients do not fit into 64 bits: wrapped ones would prove anything."""
+    certificate = proof_of(ladder).certificate
+    empty = replace(certificate, prices={}, shares={}, ends={}, energy={}, bound=0)
+    honest = check_bound(ladder, replace(empty, scale=1)).value
+    assert check_bound(ladder, replace(empty, scale=2**40)).value == honest
+    with pytest.raises(InputError, match="2\\^62"):
+        check_bound(ladder, replace(empty, scale=2**60))
+
+
+def test_start_intervals_equal_a_scan_of_every_tick():
+    """A start is allowed if the calendar has room at every tick of the run from 0 on."""
+    compared = 0
+    for seed in range(8):
+        problem = oa.compile(generate("edge", tasks=5, seed=seed))
+        for mode in range(problem.num_modes):
+            room = []
+            for resource, amount in problem.uses(mode):
+                times, amounts = problem.capacity(resource)
+                room.append(
+                    [amounts[np.searchsorted(times, t, side="right") - 1] >= amount for t in range(400)]
+                )
+            fits = np.all(room, axis=0)
+            ticks = int(problem.duration[mode])
+            scan = [s for s in range(-3, 300) if fits[max(0, s) : max(0, s + ticks)].all()]
+            spans = start_intervals(problem, mode, -3, 299)
+            assert [s for a, b in spans for s in range(a, b + 1)] == scan
+            compared += 0 < len(scan) < 303
+    assert compared >= 50
 
 
 def test_a_certificate_of_another_objective_or_instance_is_refused(ladder):

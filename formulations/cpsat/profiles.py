@@ -85,14 +85,8 @@ def residual_profiles(scope: Scope) -> tuple[Profile, ...]:
     """What fixed runs and fixed transfers leave of every resource."""
     problem = scope.problem
     holds: dict[int, list[tuple[int, int, int]]] = {}
-    for task, mode in enumerate(scope.mode.tolist()):
-        if mode >= 0:
-            start = int(scope.start[task])
-            for resource, amount in problem.uses(mode):
-                holds.setdefault(resource, []).append((start, start + int(problem.duration[mode]), amount))
-    for transfer in scope.transfers:
-        for channel in transfer.channels:
-            holds.setdefault(channel, []).append((transfer.start, transfer.end, 1))
+    for resource, start, end, amount in scope.fixed_uses:
+        holds.setdefault(resource, []).append((start, end, amount))
     profiles = []
     for resource in range(problem.num_resources):
         times, amounts = (tuple(values.tolist()) for values in problem.capacity(resource))

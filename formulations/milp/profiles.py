@@ -13,15 +13,9 @@ Profile = tuple[Ints, Ints]
 
 def _fixed_uses(scope: Scope) -> dict[int, list[tuple[int, int, int]]]:
     """Resource -> (start, end, amount) of fixed runs and transfers."""
-    problem = scope.problem
     uses: dict[int, list[tuple[int, int, int]]] = {}
-    for task in np.flatnonzero(scope.mode >= 0).tolist():
-        mode, start = int(scope.mode[task]), int(scope.start[task])
-        for resource, amount in problem.uses(mode):
-            uses.setdefault(resource, []).append((start, start + int(problem.duration[mode]), amount))
-    for transfer in scope.transfers:
-        for resource in transfer.channels:
-            uses.setdefault(resource, []).append((transfer.start, transfer.end, 1))
+    for resource, start, end, amount in scope.fixed_uses:
+        uses.setdefault(resource, []).append((start, end, amount))
     return uses
 
 

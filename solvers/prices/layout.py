@@ -177,17 +177,7 @@ def capacity_areas(scope: Scope, edges: Ints) -> Ints:
         before = np.concatenate([[0], np.cumsum(np.diff(times) * amounts[:-1])])
         at = np.searchsorted(times, edges, side="right") - 1
         areas[r] = np.diff(before[at] + (edges - times[at]) * amounts[at])
-    for uses, start, end in _fixed_uses(scope):
+    for r, start, end, amount in scope.fixed_uses:
         overlap = np.minimum(end, edges[1:]) - np.maximum(start, edges[:-1])
-        for r, amount in uses:
-            areas[r] -= amount * np.maximum(0, overlap)
+        areas[r] -= amount * np.maximum(0, overlap)
     return areas
-
-
-def _fixed_uses(scope: Scope) -> list[tuple[list[tuple[int, int]], int, int]]:
-    """(uses, start, end) of fixed runs and transfers."""
-    problem, found = scope.problem, []
-    for j in np.flatnonzero(scope.mode >= 0).tolist():
-        mode, start = int(scope.mode[j]), int(scope.start[j])
-        found.append((list(problem.uses(mode)), start, start + int(problem.duration[mode])))
-    return found + [([(r, 1) for r in t.channels], t.start, t.end) for t in scope.transfers]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optalloc.certificate import Certificate, combined, fixed_part, form_divisor, level_texts
+from optalloc.errors import UnsupportedError
 from optalloc.problem import NEVER, Ints, Problem
 from optalloc.scope import Scope, Windows
 from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers
@@ -104,16 +105,35 @@ def prove(
 
 
 def _scale(layout: Layout, prices: Prices) -> int:
-    """The largest power of two at which every sum of the proof stays far below 2^62."""
-    largest = float(np.abs(layout.low).max(initial=1)) + float(
-        (prices.price.max(initial=0.0)) * prices.edges[-1]
-    )
-    finite = layout.reject[layout.reject < layout.never]
-    largest = max(largest, float(finite.max(initial=1)), abs(prices.value), 1.0)
+    """The largest power of two at which no number of the proof can reach the mark of a barred rejection.
+
+    Raises
+    ------
+    UnsupportedError
+        If there is none.
+    """
+    largest = _largest_cost(layout, prices)
     scale = _LARGEST_SCALE
-    while scale > 1 and largest * scale * 64 > 2**61:
+    while scale > 1 and largest * scale >= layout.never:
         scale //= 2
+    if largest * scale >= layout.never:
+        raise UnsupportedError(
+            f"priced costs of up to {largest} do not fit into 64 bits; use coarser ticks, money or weights"
+        )
     return scale
+
+
+def _largest_cost(layout: Layout, prices: Prices) -> int:
+    """No task's cost under the prices is beyond this, whatever its mode and start."""
+    form, problem = layout.form, layout.problem
+    latest = int((layout.last + layout.ticks).max(initial=0))
+    per_tick = sum(int(np.abs(array).max(initial=0)) for array in (layout.slope, layout.tardiness))
+    uses = int(np.diff(problem.use_ptr).max(initial=0)) * int(problem.use_amount.max(initial=0))
+    held = uses * int(np.ceil(prices.price.max(initial=0.0))) * int(prices.edges[-1])
+    once = (layout.const, layout.late, layout.reject[layout.reject < layout.never])
+    own = sum(int(np.abs(array).max(initial=0)) for array in once)
+    energy = int(form.makespan) * (1 + uses) * max(1, latest)
+    return own + per_tick * latest + held + energy + int(layout.charge.sum())
 
 
 def _keep_within(layout: Layout, share: Ints) -> None:
