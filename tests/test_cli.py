@@ -262,6 +262,27 @@ def test_help_and_version(run):
         assert "Usage" in out
 
 
+@pytest.mark.parametrize("levels", ["weighted_completion=1,cost=1", "weighted_completion=1;cost=1"])
+def test_a_certificate_gives_verify_its_bound(run, tiny, tmp_path, levels):
+    """``bound --out``, then ``verify --bound``; raised by one unit it does not hold, and the exit code is 1."""
+    document = json.loads(tiny.read_text())
+    terms = [dict(pair.split("=") for pair in level.split(",")) for level in levels.split(";")]
+    document["objective"] = {
+        "levels": [{term: int(weight) for term, weight in level.items()} for level in terms]
+    }
+    tiny.write_text(json.dumps(document))
+    plan, proof = tmp_path / "plan.json", tmp_path / "proof.json"
+    assert run("bound", tiny, "--out", proof)[0] == 0
+    run("solve", tiny, "--solver", "max-min", "--out", plan)
+    code, out, _ = run("verify", tiny, plan, "--bound", proof, "--json")
+    answer, certificate = json.loads(out), json.loads(proof.read_text())
+    assert (code, answer["bound_valid"], answer["bound"]) == (0, True, certificate["bound"])
+    assert answer["gap"] > 0
+    proof.write_text(json.dumps(certificate | {"bound": certificate["bound"] + 1}))
+    code, out, _ = run("verify", tiny, plan, "--bound", proof, "--json")
+    assert (code, json.loads(out)["bound_valid"]) == (1, False)
+
+
 def test_ctrl_c_writes_the_best_plan_and_exits_with_130(tmp_path):
     """An interrupt in the middle of a long solve keeps the incumbent."""
     hard, plan = tmp_path / "hard.json", tmp_path / "plan.json"

@@ -42,14 +42,14 @@ def verify(
     problem = compile_problem(given)
     evaluation = evaluate(problem, read_schedule(schedule))
     known = {level: value for level, (value, _) in instances.bounds_of(given.sha256).items()}
-    checked_bound = None if bound is None else _checked(problem, bound)
-    if checked_bound is not None and checked_bound.valid:
-        known = {0: max([checked_bound.claimed, *known.values()])} if len(problem.levels) == 1 else known
+    proof = None if bound is None else _checked(problem, bound)
+    if proof is not None and proof.valid and proof.level == 0:  # later levels: only under the caps it names
+        known[0] = max(proof.claimed, known.get(0, proof.claimed))
     found = reference_gap(evaluation.levels, known) if evaluation.valid else None
     answer: dict[str, Any] = evaluation.to_dict() | {
         "bound": None if found is None else known[found[0]],
         "gap": None if found is None else found[1],
-        "bound_valid": None if checked_bound is None else checked_bound.valid,
+        "bound_valid": None if proof is None else proof.valid,
     }
     if json:
         print_json(answer)
