@@ -140,7 +140,7 @@ def compare(
     jobs
         Runs at a time. More than cores / threads distorts the seconds.
     engine
-        ``local`` or ``dask``.
+        ``local``, which ends a run that does not stop by twice its time, or ``dask``, which waits for it.
     on_row
         Called with each row as it comes in (its gap is not known yet).
 

@@ -71,7 +71,7 @@ def _online(*rules: str, **summaries: str) -> dict[str, _BuiltIn]:
 
 _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
     "auto": _BuiltIn(
-        "optalloc.solvers.auto", "auto", "best rule, then CP-SAT and HiGHS share bounds and plans"
+        "optalloc.solvers.auto", "auto", "rules, search, price bound and exact methods in rounds"
     ),
     "highs": _BuiltIn("optalloc.solvers.highs", "exact", "time-indexed MILP, solved by HiGHS"),
     "cpsat": _BuiltIn("optalloc.solvers.cpsat", "exact", "interval model, solved by OR-Tools CP-SAT"),
