@@ -30,14 +30,19 @@ def _commits(simulator: "Simulator", task: int) -> Iterator[Commit]:
 
 
 def _stages(simulator: "Simulator") -> Iterator[Stage]:
-    """Transfers that some mode of a task in the queue could use."""
+    """Transfers that some mode of a task in the queue could use; with leave to prefetch all."""
     problem = simulator.problem
-    modes = [mode for task in simulator.queue for mode in problem.modes_of(task).tolist()]
-    for replica in sorted({k for mode in modes for k in simulator.firm.facts(mode).needs}):
+    for replica in range(problem.num_replicas) if simulator.prefetch else _needed(simulator):
         for route in problem.routes_of(replica):
             transfer = simulator.table.earliest_transfer(replica, route)
             if transfer is not None and simulator.ledger.affords(transfer.cost):
                 yield Stage(replica, route)
+
+
+def _needed(simulator: "Simulator") -> list[int]:
+    """Replicas that some mode of a task in the queue reads."""
+    modes = [mode for task in simulator.queue for mode in simulator.problem.modes_of(task).tolist()]
+    return sorted({k for mode in modes for k in simulator.firm.facts(mode).needs})
 
 
 def _may_reject(simulator: "Simulator", task: int) -> bool:

@@ -1,6 +1,6 @@
 """The event-driven simulator: what has been decided for good, what only for now, and what the clock shows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -46,6 +46,8 @@ class Simulator:
         What is to be decided; its fixed part is there from the start, and the clock begins at ``not_before``.
     discipline
         ``"replan"`` or ``"reserve"``.
+    prefetch
+        Offer transfers that no seen task could use, too, and stop the clock where their data become available.
     trace
         Called with every decision and every step of the clock, as a dictionary that JSON can write.
 
@@ -70,7 +72,14 @@ class Simulator:
         Why no plan can come out any more; empty while one can.
     """
 
-    def __init__(self, scope: Scope, discipline: str = REPLAN, *, trace: Trace | None = None):
+    def __init__(
+        self,
+        scope: Scope,
+        discipline: str = REPLAN,
+        *,
+        prefetch: bool = False,
+        trace: Trace | None = None,
+    ):
         if discipline not in DISCIPLINES:
             raise InputError(
                 Fault("discipline", f"must be one of {', '.join(DISCIPLINES)}, got {discipline!r}")
@@ -78,6 +87,7 @@ class Simulator:
         self.scope = scope
         self.problem: Problem = scope.problem
         self.discipline = discipline
+        self.prefetch = prefetch
         self.trace = trace
         self.clock = max(0, scope.not_before)
         unseen = replace(scope, mode=np.where(scope.free, ABSENT, scope.mode))
@@ -91,6 +101,8 @@ class Simulator:
         self._unreleased = set(self._hidden)
         self._events = Events(scope, self.clock)
         self._steps = 0
+        if prefetch:
+            self._add_ticks(self.problem.replica_available.tolist())
         self._check_limits()
         self._look_around()
 
@@ -371,7 +383,10 @@ class Simulator:
         for pred, lag in problem.predecessors(task):
             if self.firm.mode[pred] >= 0:
                 ticks.add(self.firm.end[pred] + lag)
-        for tick in ticks:
+        self._add_ticks(ticks)
+
+    def _add_ticks(self, ticks: Iterable[int]) -> None:
+        for tick in set(ticks):
             if tick > self.clock:
                 self._events.add(tick)
 
