@@ -93,6 +93,28 @@ def test_a_transfer_begins_though_its_reader_has_to_wait():
     assert (simulator.clock, simulator.waiting) == (3, [1])
 
 
+def test_no_run_is_for_good_before_its_predecessor_is():
+    """The device is taken until 2, so t1 is only planned, at 2; t2 follows it when its data come, at 3.
+
+    Were t2 for good at once, t1 could not be planned again: another run might take its place.
+    """
+    tasks = [
+        Task([Mode(2, {0: 1})]),
+        Task([Mode(1, {0: 1})]),
+        Task([Mode(1, {1: 1}, needs=[0])], after=[(1, 0)]),
+    ]
+    problem = make_problem(tasks, [1, 1], replicas=[Replica(0, 0, [(3, 0, ())])])
+    simulator = Simulator(full_scope(problem))
+    simulator.apply(Commit(0, 0))
+    simulator.apply(Commit(1, 1))
+    placement = simulator.table.earliest(2, 2)
+    assert (placement.start, [t.start for t in placement.transfers]) == (3, [0])
+    assert not simulator.commit(placement)
+    assert [t.start for t in simulator.firm.transfers] == [0]
+    simulator.apply(Wait())
+    assert simulator.waiting == [1]
+
+
 def test_reserving_pays_and_fixes_everything_at_once():
     """The same under reserve: nothing is left to decide."""
     tasks = [Task([Mode(9, {0: 1})]), Task([Mode(2, {0: 1}, needs=[0])])]

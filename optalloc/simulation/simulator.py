@@ -35,8 +35,8 @@ class Simulator:
     **Decided for good** (`firm`) are, under the discipline *reserve*, all commitments. Under *replan* it is a
     run that starts now or waits for nothing but its data, a transfer that starts now, and a rejection; any
     other commitment only blocks its capacity until the next event, and is decided again then. (A run waits for
-    nothing but its data if all transfers that it lacks start now, and it starts when the last of its replicas
-    arrives.)
+    nothing but its data if everything before it is decided for good, all transfers that it lacks start now, and
+    it starts when the last of its replicas arrives.)
 
     **Seen** are released tasks, once everything before them is released too; the others are absent.
 
@@ -221,6 +221,8 @@ class Simulator:
         if self.discipline == RESERVE or placement.start == self.clock:
             return True
         if any(transfer.start > self.clock for transfer in placement.transfers):
+            return False
+        if any(self.firm.mode[pred] == FREE for pred in self._preds(placement.task)):
             return False
         arrivals = {transfer.replica: transfer.end for transfer in placement.transfers}
         needs = self.firm.facts(placement.mode).needs
