@@ -7,6 +7,7 @@
 Names are loaded when they are first used: ``import optalloc`` by itself costs next to nothing.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,6 +63,10 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
+
+
+if "gymnasium" in sys.modules:
+    import_module("optalloc.environment")  # registers the environment: `gymnasium.make` finds it
 
 
 def __dir__() -> list[str]:

@@ -113,6 +113,14 @@ class Profile:
             del self.times[:i], self.free[:i]
             self.times[0] = 0
 
+    def first_shortage(self, amount: int, start: int) -> int:
+        """First tick from ``start`` on with less than ``amount`` free, or NEVER."""
+        times, free = self.times, self.free
+        for i in range(bisect_right(times, start) - 1, len(times)):
+            if free[i] < amount:
+                return max(start, times[i])
+        return NEVER
+
     def last_shortage(self, amount: int, start: int, end: int) -> int:
         """End of the last stretch within [start, end) with less than ``amount`` free; -1 if there is none.
 

@@ -15,7 +15,7 @@ ROOT = Path(optalloc.__file__).parent
 
 LAYERS = (
     "errors", "quantities", "io", "entities", "instance", "problem", "scope", "result", "compilation",
-    "schedule", "evaluation", "placement", "simulation", "env", "formulations", "solvers", "comparison",
+    "schedule", "evaluation", "placement", "simulation", "environment", "formulations", "solvers", "comparison",
     "report", "cli",
 )  # fmt: skip
 """From the bottom up: a module may import what stands before it."""
@@ -31,7 +31,7 @@ PLACES = {
     "composition": "instance",
     "generate": "instance",
     "compose": "instance",
-    "plotting": "report",
+    "plotting": "evaluation",
     "testing": "cli",
     "instances": "schedule",
     "__main__": "cli",
@@ -131,7 +131,18 @@ def test_imports_are_absolute_and_by_the_public_name():
                 assert (node.module or "").split(".")[0] not in ("solvers", "formulations", "instances"), name
 
 
-HEAVY = ("torch", "pyomo", "ortools", "highspy", "matplotlib", "pandas", "networkx", "rich", "typer")
+HEAVY = (
+    "torch",
+    "gymnasium",
+    "pyomo",
+    "ortools",
+    "highspy",
+    "matplotlib",
+    "pandas",
+    "networkx",
+    "rich",
+    "typer",
+)
 LIGHT = {
     "import optalloc": (*HEAVY, "numpy", "pydantic"),
     "import optalloc; optalloc.Status": (*HEAVY, "numpy", "pydantic"),

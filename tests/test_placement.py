@@ -27,7 +27,7 @@ def free_at(profile: Profile, tick: int) -> int:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_profile_finds_the_first_fit(seed):
-    """`fit` is the least start of a scan over ticks; `last_shortage` the last tick of one."""
+    """`fit` is the least start of a scan over ticks; the shortages are the first and last ticks of one."""
     rng = np.random.default_rng(seed)
     for _ in range(20):
         profile = random_profile(rng)
@@ -44,6 +44,8 @@ def test_profile_finds_the_first_fit(seed):
         if short:
             assert until > short[-1]
             assert all(free_at(profile, t) < amount for t in range(short[-1], min(until, 90)))
+        first = next((t for t in range(start, 60) if free_at(profile, t) < amount), NEVER)
+        assert profile.first_shortage(amount, start) == first
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -129,10 +129,12 @@ class Simulator:
 
     def _may_be_decided(self, task: int) -> bool:
         mode = self.table.mode
-        return all(mode[pred] >= 0 or mode[pred] == ABSENT for pred in self._preds(task))
+        return all(mode[pred] >= 0 or mode[pred] == ABSENT for pred in self._preds[task])
 
-    def _preds(self, task: int) -> list[int]:
-        return [pred for pred, _ in self.problem.predecessors(task)]
+    @cached_property
+    def _preds(self) -> list[list[int]]:
+        problem = self.problem
+        return [[pred for pred, _ in problem.predecessors(task)] for task in range(problem.num_tasks)]
 
     @property
     def running(self) -> list[int]:
@@ -173,7 +175,7 @@ class Simulator:
             It is not possible now.
         """
         if isinstance(action, Commit):
-            self.commit(self._placement(action))
+            self.commit(self.placement(action))
         elif isinstance(action, Stage):
             self.stage(action.replica, action.route)
         elif isinstance(action, Reject):
@@ -181,7 +183,14 @@ class Simulator:
         else:
             self.wait(action.until)
 
-    def _placement(self, action: Commit) -> Placement:
+    def placement(self, action: Commit) -> Placement:
+        """What a commitment means now.
+
+        Raises
+        ------
+        ValueError
+            It is not possible now.
+        """
         self._check_waiting(action.task)
         found = None
         if self.problem.mode_task[action.mode] == action.task:
@@ -222,7 +231,7 @@ class Simulator:
             return True
         if any(transfer.start > self.clock for transfer in placement.transfers):
             return False
-        if any(self.firm.mode[pred] == FREE for pred in self._preds(placement.task)):
+        if any(self.firm.mode[pred] == FREE for pred in self._preds[placement.task]):
             return False
         arrivals = {transfer.replica: transfer.end for transfer in placement.transfers}
         needs = self.firm.facts(placement.mode).needs
@@ -364,7 +373,7 @@ class Simulator:
         self._hidden.remove(task)
         self.queue[task] = None
         self.firm.mode[task] = FREE
-        if any(self.firm.mode[pred] == REJECTED for pred in self._preds(task)):
+        if any(self.firm.mode[pred] == REJECTED for pred in self._preds[task]):
             if not self._rejectable[task]:
                 self.fail(f"task {self.problem.task_ids[task]!r} must run and comes after a rejected one")
             self._reject(task)
@@ -374,7 +383,7 @@ class Simulator:
             self._reveal(successor)
 
     def _waits_for_hidden(self, task: int) -> bool:
-        return any(pred in self._hidden for pred in self._preds(task))
+        return any(pred in self._hidden for pred in self._preds[task])
 
     def _add_events(self, task: int) -> None:
         """When data of a task become available, and when its predecessors let it begin."""
