@@ -1,13 +1,17 @@
-"""The default: rules, search, price bound, fixing and the exact methods in turn, sharing plans and bounds.
+"""The default: rules, search, price bound, fixing and the exact methods, sharing plans and bounds.
 
-1. the best dispatch rule gives a first plan;
-2. CP-SAT has a short try: small instances end here;
-3. rounds: the price bound and the search, each from the best of the other; what the bound rules out is dropped, and
-   HiGHS or CP-SAT gets what is left. Bound and search take part where their kernels are compiled
-   (`pip install optalloc[fast]`); without them the exact methods take turns.
+1. The best dispatch rule gives a first plan, and CP-SAT has a short try: small instances end here.
+2. The price bound prices the capacity; the search improves the plan under those prices, in a thread of its own if there
+   is a second one, while the prices are refined and what can only be worse than the best plan is dropped.
+3. HiGHS or CP-SAT gets what is left, once that is little enough for the time; until then there is a second search.
+
+Bound and search take part where their kernels are compiled (`pip install optalloc[fast]`); without them the exact
+methods take turns.
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -18,48 +22,58 @@ from optalloc.scope import Windows
 from optalloc.solvers.base import Monitor, Outcome, Request
 from optalloc.solvers.jit import COMPILED
 from optalloc.solvers.price_bound import PriceBound, price_bound
-from optalloc.solvers.prices.fixing import narrowed_windows
-from optalloc.solvers.registry import get_solver, solver, solver_names
+from optalloc.solvers.prices.ascent import REFINING, STAGES, Settings
+from optalloc.solvers.prices.fixing import narrowed_windows, starts_to_look_at
+from optalloc.solvers.registry import get_solver, solver
 
 __all__ = ["auto", "starts_left"]
 
 _TRY: Final = 0.1
 """Share of the time for CP-SAT's first try."""
-_MOST_STARTS: Final = 20_000
-"""Starts up to which the time-indexed model is worth building (measured: root LP in seconds up to a few thousand)."""
 _MOST_MODES: Final = 2_000
-"""Active modes up to which CP-SAT's first try is worth its model."""
-_ROUNDS: Final = 8
+"""Active modes up to which that is worth its model."""
+_FEWEST_STARTS: Final = 1_000
+"""Starts up to which the time-indexed model is solved before anyone searches."""
+_FEW_STARTS: Final = 8_000
+"""Starts up to which the time-indexed model is solved in seconds, and can be built anew when there are fewer."""
+_MOST_STARTS: Final = 60_000
+"""Starts up to which it is worth building at all."""
+_STARTS_PER_SECOND: Final = 1_000
+"""How many starts of it need a second for a bound that is better than the prices' (measured: root and first cuts)."""
+_FIRST_SEARCH: Final = 3.0
+"""Seconds of search, at most, before anything else builds on the plan."""
+_MOST_LOOKED_AT: Final = 20_000_000
+"""Starts up to which it is worth asking which of them are left."""
 
 
 @solver("auto", exact=True, options={}, libraries=("ortools", "highspy", "pyomo"))
 def auto(request: Request) -> Outcome:
     """Prove or improve with one method after the other, within one time limit."""
-    monitor, steps = request.monitor, _Steps(request)
-    steps.begin()
-    if steps.small:
-        steps.exact("cpsat", _TRY)
-    for round_ in range(_ROUNDS):
-        if steps.ended or monitor.should_stop() or steps.level is None:
-            break
-        steps.search(0.15)
-        steps.bound(0.3, round_)
-        steps.exact(steps.method(round_), 0.6 if round_ % 2 == 0 else 0.9)
-    if steps.ended is not None:
-        return Outcome(steps.ended.termination, steps.ended.infeasible, steps.ended.message, steps.info)
-    return Outcome(steps.termination(), info=steps.info)
+    team = _Team(request)
+    team.begin()
+    if team.small:
+        team.exact("cpsat", _TRY)
+    while team.ended is None and team.level is not None and not request.monitor.should_stop():
+        team.work_on(team.level)
+    if team.ended is not None:
+        return Outcome(team.ended.termination, team.ended.infeasible, team.ended.message, team.info)
+    return Outcome(team.termination(), info=team.info)
 
 
-class _Steps:
+class _Team:
     """The methods, and what each leaves for the next."""
 
     def __init__(self, request: Request):
         self.request, self.monitor = request, request.monitor
-        self._windows: dict[int, tuple[tuple[int, ...], Windows]] = {}
+        self.prices: dict[int, tuple[tuple[int, ...], PriceBound]] = {}
         self.ended: Outcome | None = None
         self.last = Termination.COMPLETED
         self.info: dict[str, Any] = {"methods": []}
         self.small = int(request.scope.problem.active.sum()) <= _MOST_MODES
+        self.searches, self.searching_now = 0, 0
+        self.refused: set[str] = set()
+        self._narrowed: dict[int, tuple[Any, int, Windows]] = {}
+        self._failure: BaseException | None = None
 
     @property
     def level(self) -> int | None:
@@ -68,79 +82,179 @@ class _Steps:
         return next((level for level in levels if not self.monitor.close_enough(level)), None)
 
     @property
-    def windows(self) -> dict[int, Windows]:
-        """Narrowed windows of each level; those made under other values of earlier levels are void."""
-        values = self.monitor.values
-        return {k: found for k, (caps, found) in self._windows.items() if caps == values[:k]}
+    def done(self) -> bool:
+        """Nothing more is to be done on any level, or can be."""
+        return self.ended is not None or self.level is None or self.monitor.should_stop()
 
-    @property
-    def starts(self) -> int:
-        """How many (mode, start) pairs are left on that level."""
-        level = self.level
-        return 0 if level is None else starts_left(self.windows.get(level), _MOST_STARTS + 1)
-
-    def method(self, round_: int) -> str:
-        """The time-indexed model for what fits into it; else the methods take turns."""
-        if self.windows:
-            return "highs" if self.starts <= _MOST_STARTS else "cpsat"
-        return ("cpsat", "highs")[round_ % 2]
-
+    # order of work -----------------------------------------------------------------------------------------
     def begin(self) -> None:
-        """Offer the best plan of a few fast rules."""
+        """Offer the best plan of a few fast rules; of the compiled list scheduler where there are many tasks."""
+        from optalloc.solvers.lns.driver import MANY, list_start
         from optalloc.solvers.rules import best_start
 
+        if COMPILED and int(self.request.scope.free.sum()) >= MANY and list_start(self.request):
+            self.info["start"] = "list scheduling"
+            return
         plan = best_start(self.request.scope, seed=self.request.seed, should_stop=self.monitor.should_stop)
         self.info["start"] = "none found" if plan is None else "rules"
         if plan is not None:
             self.monitor.offer(plan, "rules")
 
-    def search(self, share: float) -> None:
-        """Improve the plan."""
-        if COMPILED and self.monitor.best is not None and "lns" in solver_names():
-            self.run("lns", share)
-
-    def bound(self, share: float, round_: int) -> None:
-        """Price the capacity; drop what can only be worse than the best plan."""
-        monitor, level = self.monitor, self.level
-        if not COMPILED or monitor.best is None or level is None or monitor.should_stop():
+    def work_on(self, level: int) -> None:
+        """One level, until it is close enough or the time is up."""
+        if not COMPILED or self.monitor.best is None:
+            self.take_turns()
             return
-        began = monitor.elapsed
+        self.bound(level, STAGES, 0.3)
+        if starts_left(self.windows(level), _MOST_STARTS) <= _FEWEST_STARTS:
+            self.exact("highs", 0.3, level)
+        if self.done or self.level != level:
+            return
+        self.bound(level, REFINING, 0.2)  # better prices are a better guide, too
+        self.search(level, min(0.05, _FIRST_SEARCH / max(_FIRST_SEARCH, self.monitor.remaining)))
+        with self.searching(level):
+            round_ = 0
+            while not self.done and self.level == level:
+                self.prove(level, round_)
+                round_ += 1
+        if self._failure is not None:
+            raise self._failure
+
+    def take_turns(self) -> None:
+        """The exact methods alone, each with more of the time than before; at least until there is a plan."""
+        for round_ in range(4):
+            if self.done or (COMPILED and self.monitor.best is not None):
+                return
+            self.exact(("cpsat", "highs")[round_ % 2], 0.6 if round_ % 2 == 0 else 0.9)
+        if not self.done:
+            self.ended = Outcome(self.last)
+
+    def prove(self, level: int, round_: int) -> None:
+        """What promises most for the rest of the time: an exact method on what is left, or more search."""
+        starts = starts_left(self.windows(level), _MOST_STARTS + 1)
+        remaining = self.monitor.remaining
+        if starts <= _FEW_STARTS:
+            # The plan may soon be better and the model smaller: no method gets all of the time at once.
+            name, share = (("highs", 0.4), ("cpsat", 0.25), ("highs", 0.9), ("cpsat", 0.9))[round_ % 4]
+        elif starts <= min(_MOST_STARTS, remaining * _STARTS_PER_SECOND):
+            # So large a model is built once, when the plan is good.
+            name, share = ("lns", 0.3) if round_ == 0 else ("highs", 1.0)
+        else:
+            name, share = ("lns", 0.3) if round_ % 2 == 0 else ("cpsat", 0.4)
+        if name == "lns" or name in self.refused or (name == "cpsat" and not self.small):
+            self.search(level, share if remaining > 1 else 1.0)
+        else:
+            self.exact(name, share, level)
+
+    # search ------------------------------------------------------------------------------------------------
+    @contextmanager
+    def searching(self, level: int) -> Iterator[None]:
+        """Search in a thread of its own for the time of a ``with`` block."""
+        if self.request.threads < 2:
+            yield
+            return
+        part = self.monitor.part(self.monitor.remaining)
+        thread = threading.Thread(target=self._search, args=(part, level), name="search", daemon=True)
+        thread.start()
+        self.searching_now = 1
         try:
-            with monitor.within(share * monitor.remaining):
-                found = self.priced(level, round_)
+            yield
+        finally:
+            part.stop()
+            thread.join()
+            self.searching_now = 0
+
+    def search(self, level: int, share: float) -> None:
+        """Search in this thread."""
+        self._search(self.monitor.part(share * self.monitor.remaining), level)
+
+    def _search(self, part: Monitor, level: int) -> None:
+        from optalloc.solvers.lns.driver import Budget, improve
+
+        self.searches += 1
+        began, request = part.elapsed, self.request
+        own = Request(request.scope, part, part.best, request.seed + self.searches)
+        try:
+            known = self.priced(level)
+            pair = None if known is None else (known.layout, known.prices)
+            facts = improve(own, level, Budget(part, part.remaining, 0, began), pair)
+        except BaseException as failure:  # another thread's: it goes on in the caller's
+            self._failure = failure
+            self.monitor.interrupt()
+        else:
+            self.note("lns", began, **facts)
+
+    # bound -------------------------------------------------------------------------------------------------
+    def priced(self, level: int) -> PriceBound | None:
+        """The best prices of the level so far; those made under other values of earlier levels are void."""
+        caps, found = self.prices.get(level, ((), None))
+        return found if caps == self.monitor.values[:level] else None
+
+    def windows(self, level: int) -> Windows | None:
+        """Starts that can be in a plan as good as the best one; None: nothing is ruled out."""
+        found, upper = self.priced(level), self.monitor.values[level]
+        if found is None or found.proof is None:
+            return None
+        proof, value, narrowed = self._narrowed.get(level, (None, 0, None))
+        if narrowed is None or proof is not found.proof or value != upper:
+            if starts_to_look_at(found.proof, upper) > _MOST_LOOKED_AT:
+                return None
+            narrowed = narrowed_windows(found.proof, upper)
+            self._narrowed[level] = (found.proof, upper, narrowed)
+        return narrowed
+
+    def bound(self, level: int, stages: Any, share: float) -> None:
+        """Price the capacity, or price it better."""
+        monitor, known = self.monitor, self.priced(level)
+        if monitor.should_stop():
+            return
+        began, caps = monitor.elapsed, monitor.values[:level]
+        part = monitor.part(share * monitor.remaining)
+        settings = Settings(stages=stages, patience=100 if known else 12)
+        try:
+            found = price_bound(
+                self.request.scope,
+                part,
+                level,
+                caps=caps,
+                seed=self.request.seed,
+                plan=monitor.best,
+                settings=settings,
+                begin=None if known is None else known.prices,
+            )
         except UnsupportedError as error:
             self.note("bound", began, refused=str(error))
             return
-        if found.proof is not None:
-            narrowed = narrowed_windows(found.proof, monitor.values[level], self.windows.get(level))
-            self._windows[level] = (monitor.values[:level], narrowed)
-        self.note("bound", began, starts=self.starts)
+        if known is None or found.prices.value >= known.prices.value:
+            self.prices[level] = (caps, found)
+        self.note("bound", began)
 
-    def priced(self, level: int, round_: int) -> PriceBound:
-        """The price bound of a level, from the best plan."""
-        request, best = self.request, self.monitor.best
-        caps, seed = self.monitor.values[:level], request.seed + round_
-        return price_bound(request.scope, self.monitor, level, caps=caps, seed=seed, plan=best)
-
-    def exact(self, name: str, share: float) -> None:
-        """One exact method on what is left."""
+    # exact methods -----------------------------------------------------------------------------------------
+    def exact(self, name: str, share: float, level: int | None = None) -> None:
+        """One exact method on what is left of a level, or on all levels."""
         if self.monitor.should_stop() or self.level is None:
             return
-        outcome = self.run(name, share)
+        outcome = self.run(name, share, level)
         if outcome is not None and (outcome.infeasible or outcome.termination is Termination.PROVEN):
             self.ended = outcome
+        stuck = outcome is not None and outcome.termination is not Termination.TIME_LIMIT
+        if outcome is None or (stuck and level is not None and not self.monitor.close_enough(level)):
+            self.refused.add(name)  # it would say the same again
 
-    def run(self, name: str, share: float) -> Outcome | None:
+    def run(self, name: str, share: float, level: int | None) -> Outcome | None:
         """A registered solver for its share of the time; None if it does not handle the problem."""
-        request, monitor = self.request, self.monitor
-        part = Request(
-            request.scope, monitor, monitor.best, request.seed, request.threads, windows=self.windows
-        )
+        request, left = self.request, {}
+        for priced in self.prices:
+            narrowed = self.windows(priced)
+            if narrowed is not None:
+                left[priced] = narrowed
+        monitor = self.monitor.part(share * self.monitor.remaining)
+        threads = max(1, request.threads - self.searching_now)
+        part = Request(request.scope, monitor, monitor.best, request.seed, threads, windows=left, level=level)
         began = monitor.elapsed
         run: Callable[[Request], Outcome] = get_solver(name).run
         try:
-            with monitor.within(share * monitor.remaining):
-                outcome = run(part)
+            outcome = run(part)
         except UnsupportedError as error:
             self.note(name, began, refused=str(error))
             return None
@@ -148,6 +262,7 @@ class _Steps:
         self.note(name, began, termination=outcome.termination.value, **outcome.info)
         return outcome
 
+    # facts -------------------------------------------------------------------------------------------------
     def note(self, name: str, began: float, **facts: Any) -> None:
         """Keep who did what for how long."""
         seconds = round(self.monitor.elapsed - began, 3)

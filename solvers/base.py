@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,6 +14,19 @@ from optalloc.result import CurvePoint, Termination
 from optalloc.scope import Scope, Windows, windows
 
 __all__ = ["Backend", "LevelAnswer", "LevelTask", "Monitor", "Outcome", "Request", "Solver"]
+
+
+@dataclass(eq=False)
+class _Found:
+    """What all parts of a run share."""
+
+    best: Plan | None = None
+    values: tuple[int, ...] = ()
+    bounds: dict[int, tuple[int, str]] = field(default_factory=dict)
+    curve: list[CurvePoint] = field(default_factory=list)
+    interrupted: bool = False
+    failure: BaseException | None = None
+    lock: Any = field(default_factory=threading.RLock)  # native solvers call back from threads of their own
 
 
 class Monitor:
@@ -31,15 +44,6 @@ class Monitor:
         `time.perf_counter` at the call of solve (compiling included).
     on_event
         Called with each CurvePoint; an exception it raises ends the run and reaches the caller.
-
-    Attributes
-    ----------
-    best, values
-        The best verified plan and its levels; None and () before there is one.
-    bounds
-        Level -> (proven lower bound, who proved it), under the achieved values of earlier levels.
-    failure
-        What ``on_event`` raised; `run` raises it again after a clean stop (native code would swallow it).
     """
 
     def __init__(
@@ -56,13 +60,38 @@ class Monitor:
         self.time_limit = time_limit
         self.max_gap = max_gap
         self.on_event = on_event
-        self.best: Plan | None = None
-        self.values: tuple[int, ...] = ()
-        self.bounds: dict[int, tuple[int, str]] = {}
-        self.curve: list[CurvePoint] = []
-        self.interrupted = False
-        self.failure: BaseException | None = None
-        self._lock = threading.RLock()  # native solvers call back from threads of their own
+        self.stopped = False
+        self._found = _Found()
+
+    @property
+    def best(self) -> Plan | None:
+        """The best verified plan; None before there is one."""
+        return self._found.best
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The levels of the best plan; () before there is one."""
+        return self._found.values
+
+    @property
+    def bounds(self) -> dict[int, tuple[int, str]]:
+        """Level -> (proven lower bound, who proved it), under the achieved values of earlier levels."""
+        return self._found.bounds
+
+    @property
+    def curve(self) -> list[CurvePoint]:
+        """Every new plan and bound so far."""
+        return self._found.curve
+
+    @property
+    def interrupted(self) -> bool:
+        """Someone has asked the run to stop."""
+        return self._found.interrupted
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ``on_event`` raised; `run` raises it again after a clean stop (native code would swallow it)."""
+        return self._found.failure
 
     @property
     def elapsed(self) -> float:
@@ -76,21 +105,21 @@ class Monitor:
 
     def interrupt(self) -> None:
         """Ask the run to stop; the best plan is kept. Safe to call from any thread or signal handler."""
-        self.interrupted = True
+        self._found.interrupted = True
 
     def should_stop(self) -> bool:
-        """Interrupted or out of time."""
-        return self.interrupted or self.remaining <= 0
+        """Interrupted, stopped or out of time."""
+        return self.interrupted or self.stopped or self.remaining <= 0
 
-    @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        """For the time of a ``with`` block, stop after ``seconds`` from now already."""
-        limit = self.time_limit
-        self.time_limit = min(limit, self.elapsed + seconds)
-        try:
-            yield
-        finally:
-            self.time_limit = limit
+    def part(self, seconds: float) -> "Monitor":
+        """The same run for one of its methods, which stops after ``seconds`` from now already, or by ``stop``."""
+        part = copy(self)
+        part.time_limit = min(self.time_limit, self.elapsed + seconds)
+        return part
+
+    def stop(self) -> None:
+        """Ask this part to stop, and no other."""
+        self.stopped = True
 
     def gap(self, level: int) -> float | None:
         """(objective - bound) / max(|objective|, 1) of a level; None without plan or bound."""
@@ -114,20 +143,29 @@ class Monitor:
         checked = evaluate(self.scope.problem, plan, scope=self.scope)
         if checked.violations:
             raise SolverError(f"{source} built a plan that breaks {checked.violations[0]}")
-        with self._lock:
+        with self._found.lock:
             old, new = self.values, checked.levels
             if self.best is not None and new >= old:
                 return False
-            self.best, self.values = plan.copy(), new
+            self._found.best, self._found.values = plan.copy(), new
             # A bound holds under the values of earlier levels: where one of them has grown, it is void.
             grown = next((k for k, value in enumerate(old) if new[k] > value), len(new))
-            self.bounds = {level: known for level, known in self.bounds.items() if level <= grown}
+            self._found.bounds = {level: known for level, known in self.bounds.items() if level <= grown}
             self._record(next((k for k, value in enumerate(old) if new[k] != value), 0), source)
         return True
 
-    def bound(self, level: int, value: int, source: str) -> None:
-        """Note a proven lower bound of ``level`` (under the achieved values of earlier levels)."""
-        with self._lock:
+    def bound(self, level: int, value: int, source: str, caps: tuple[int, ...] | None = None) -> None:
+        """Note a proven lower bound of ``level``.
+
+        Parameters
+        ----------
+        caps
+            Values of earlier levels under which it is proven: it is void where one of them has grown beyond.
+            Default: the achieved ones.
+        """
+        with self._found.lock:
+            if caps is not None and any(v > cap for v, cap in zip(self.values, caps, strict=False)):
+                return
             if level not in self.bounds or value > self.bounds[level][0]:
                 self.bounds[level] = (value, source)
                 self._record(level, source)
@@ -141,10 +179,10 @@ class Monitor:
         try:
             self.on_event(point)
         except KeyboardInterrupt:
-            self.interrupted = True
+            self.interrupt()
         except BaseException as failure:
-            self.failure = failure
-            self.interrupted = True
+            self._found.failure = failure
+            self.interrupt()
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +205,8 @@ class Request:
     options: Mapping[str, Any] = field(default_factory=dict)
     windows: Mapping[int, Windows] = field(default_factory=dict)
     """Level -> start windows in which every plan lies that is no worse than the best known."""
+    level: int | None = None
+    """The only level that an exact method is to work on. None: all in turn."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -200,7 +200,7 @@ class _Run:
             elif message is None:
                 ended = True
             else:
-                self.task.monitor.bound(self.task.level, self._capped(message), NAME)
+                self.task.monitor.bound(self.task.level, self._capped(message), NAME, self.task.caps)
         if plan is not None:
             self.task.monitor.offer(plan, NAME)
         return ended
@@ -246,7 +246,7 @@ class _Run:
         """The exact integer bound of the response, also the objective value where that is proven."""
         bound = int(self.native.response_proto.inner_objective_lower_bound) + self.built.constant
         bound = max(self._capped(bound), self.built.objective.range()[0])
-        self.task.monitor.bound(self.task.level, bound, NAME)
+        self.task.monitor.bound(self.task.level, bound, NAME, self.task.caps)
         return bound
 
     def _termination(self, bound: int) -> Termination:

@@ -233,7 +233,7 @@ class _Run:
     def _note(self, bound: int) -> int:
         """Note a bound of the model, no further than the start: what is worse may have been left out."""
         bound = bound if self.upper is None else min(bound, self.upper)
-        self.task.monitor.bound(self.task.level, bound, NAME)
+        self.task.monitor.bound(self.task.level, bound, NAME, self.task.caps)
         return bound
 
     def _offer(self, values: Floats) -> None:
@@ -252,7 +252,7 @@ class _Run:
         costs = self.milp.costs
         chosen = np.flatnonzero(values[: len(costs)])
         value = int((costs[chosen] * values[chosen].astype(np.int64)).sum()) + self.milp.constant
-        level = self.task.monitor.values[self.task.level]
+        level = evaluate(self.task.scope.problem, plan, scope=self.task.scope).levels[self.task.level]
         if value != level:
             raise SolverError(f"the model values a plan at {value}, but it is {level}")
 

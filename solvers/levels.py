@@ -32,17 +32,19 @@ def solve_levels(request: Request, backend: Backend, name: str) -> Outcome:
     monitor = request.monitor
     info: dict[str, Any] = {}
     message = ""
-    for level in range(len(request.scope.problem.levels)):
+    levels = range(len(request.scope.problem.levels))
+    for level in levels if request.level is None else (request.level,):
         if monitor.gap(level) == 0:
             continue
         if monitor.should_stop():
             return Outcome(_stopped(monitor), message=message, info=info)
-        answer = backend(_task(request, level))
+        task = _task(request, level)
+        answer = backend(task)
         _collect(info, level, answer.info)
         message = answer.message or message
         if answer.infeasible and answer.below is None and monitor.best is None:
             return Outcome(Termination.PROVEN, infeasible=True, message=message, info=info)
-        _note_bound(monitor, level, answer, name)
+        _note_bound(task, answer, name)
         if monitor.best is None:
             return Outcome(_without_plan(answer, name), message=message, info=info)
         if not monitor.close_enough(level) and answer.termination in _CUT_SHORT:
@@ -65,17 +67,19 @@ def _task(request: Request, level: int) -> LevelTask:
     )
 
 
-def _note_bound(monitor: Monitor, level: int, answer: LevelAnswer, name: str) -> None:
+def _note_bound(task: LevelTask, answer: LevelAnswer, name: str) -> None:
     """Pass the answer's bound on; a sub-problem that is infeasible below a cutoff proves the cutoff."""
+    monitor, level, values = task.monitor, task.level, task.monitor.values
+    if any(value > cap for value, cap in zip(values, task.caps, strict=False)):
+        return  # someone else has found a plan that is better on the whole, but not under these caps
     if answer.infeasible and answer.below is None:
         raise SolverError(f"{name} finds level {level} infeasible, but a verified plan exists")
     bound = answer.below if answer.infeasible else answer.bound
     if bound is None:
         return
-    if monitor.best is not None and bound > monitor.values[level]:
-        value = monitor.values[level]
-        raise SolverError(f"{name} bounds level {level} by {bound}, but a verified plan has {value}")
-    monitor.bound(level, bound, name)
+    if values and bound > values[level]:
+        raise SolverError(f"{name} bounds level {level} by {bound}, but a verified plan has {values[level]}")
+    monitor.bound(level, bound, name, task.caps)
 
 
 def _without_plan(answer: LevelAnswer, name: str) -> Termination:

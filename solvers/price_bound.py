@@ -62,6 +62,7 @@ def price_bound(
     seed: int = 0,
     plan: Plan | None = None,
     settings: Settings | None = None,
+    begin: Prices | None = None,
 ) -> PriceBound:
     """The best price bound of one level that time allows; every improvement goes to the monitor.
 
@@ -71,11 +72,15 @@ def price_bound(
         Values that earlier levels may not exceed.
     plan
         A plan that tells how far into the future capacity can be scarce.
+    begin
+        Prices of this level to go on from, e.g. those of an earlier call. Default: none.
     """
     problem = scope.problem
     weights = _Weights(scope, level, caps)
     layout = build_layout(scope, weights.form())
-    best = PriceBound(layout, no_prices(layout, price_horizon(layout, plan)))
+    if begin is None or len(begin.share) != len(layout.pair_task):
+        begin = no_prices(layout, price_horizon(layout, plan))
+    best = PriceBound(layout, begin)
     value = None
 
     def keep(layout: Layout, prices: Prices) -> None:
@@ -94,7 +99,7 @@ def price_bound(
         if value is None or proof.certificate.bound > value:
             value = proof.certificate.bound
             best.layout, best.prices, best.proof = layout, prices, proof
-            monitor.bound(level, value, "bound")
+            monitor.bound(level, value, "bound", caps)
 
     prices = best.prices
     for round_ in range(1 + (_ROUNDS if weights.any and problem.num_tasks else 0)):

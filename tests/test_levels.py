@@ -1,5 +1,7 @@
 """The lexicographic driver with scripted methods: every ending of a level, and what it makes of the run."""
 
+from dataclasses import replace
+
 import pytest
 from support.world import plan_of, problem, run
 
@@ -243,6 +245,47 @@ def test_a_later_improvement_of_an_early_level_voids_bounds(three):
     assert monitor.values == (100, 9, 10_000)
     # Level 1 was bounded under level 0 <= 200, which still holds; level 2 under level 1 <= 1, which does not.
     assert set(monitor.bounds) == {0, 1}
+
+
+def test_a_bound_under_caps_that_no_longer_hold_is_not_taken(three):
+    """Someone else's plan is better on level 0 and worse on level 1: what was proven under level 1 <= 1 is void."""
+    monitor = request_of(three).monitor
+    monitor.offer(plan(three, SLOW, 0), "a")
+    caps = monitor.values[:2]
+    monitor.offer(plan(three, FAST, 0), "b")
+    assert monitor.values[0] < caps[0]
+    assert monitor.values[1] > caps[1]
+    monitor.bound(2, 123, "late", caps)
+    assert 2 not in monitor.bounds
+    monitor.bound(1, 4, "in time", caps[:1])
+    assert monitor.bounds[1] == (4, "in time")
+
+
+def test_a_part_shares_what_is_found_and_stops_by_itself(three):
+    """Plans and bounds are everyone's; its time and its stop are its own; an interrupt is everyone's."""
+    monitor = request_of(three).monitor
+    part, other = monitor.part(0.0), monitor.part(1e9)
+    assert part.should_stop()
+    assert not monitor.should_stop()
+    other.offer(plan(three, SLOW, 0), "part")
+    other.bound(0, 7, "part")
+    assert (monitor.values, monitor.bounds[0]) == (other.values, (7, "part"))
+    assert other.time_limit == monitor.time_limit
+    other.stop()
+    assert other.should_stop()
+    assert not monitor.should_stop()
+    part.interrupt()
+    assert monitor.should_stop()
+
+
+def test_one_level_alone(three):
+    """Others are left for later."""
+    request = request_of(three)
+    request.monitor.offer(plan(three, FAST, 0), "other")
+    script = Script((None, proven(9)))
+    solve_levels(replace(request, level=1), script, "script")
+    assert [task.level for task in script.tasks] == [1]
+    assert set(request.monitor.bounds) == {1}
 
 
 def test_the_start_is_passed_on(three):

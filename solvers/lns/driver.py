@@ -17,7 +17,7 @@ from optalloc.solvers.lns.guiding import price_guide
 from optalloc.solvers.prices.ascent import STAGES, Prices, Settings, ascend, no_prices
 from optalloc.solvers.prices.layout import Floats, Layout, build_layout
 
-__all__ = ["OPTIONS", "improve", "search_plans"]
+__all__ = ["MANY", "OPTIONS", "improve", "list_start", "search_plans"]
 
 OPTIONS: Mapping[str, Any] = {"iterations": 0, "prices": True}
 """iterations: steps instead of time (0: time), for runs that can be repeated; prices: work out guide prices."""
@@ -28,7 +28,7 @@ PRICE_SHARE = {False: 0.15, True: 0.35}
 CYCLES = (1, 3, 9)
 """Relative lengths of the cycles of cooling, each from the best plan so far."""
 
-HEAT = 0.12
+HEAT = 0.06
 """Loss accepted in the mean at the beginning of a cycle, as a part of the objective per task."""
 
 HOT = 100
@@ -124,7 +124,7 @@ def improve(
     allowed = windows(scope)
     regular = is_regular(scope)
     if regular and monitor.best is None:
-        _list_start(request, allowed)
+        list_start(request)
     if monitor.best is None or (level == 0 and not request.start and scope.free.sum() <= FEW):
         _rule_start(request)
     if monitor.best is None or budget.spent:
@@ -156,17 +156,21 @@ def _rule_start(request: Request) -> None:
         monitor.offer(plan, "rules")
 
 
-def _list_start(request: Request, allowed: Windows) -> None:
-    """Offer the best plan of the compiled list scheduler over a few orders."""
+def list_start(request: Request) -> bool:
+    """Offer the best plan of the compiled list scheduler over a few orders; whether there was one."""
     scope, monitor = request.scope, request.monitor
+    if not is_regular(scope):
+        return False
     limits = tuple((limit.form, limit.bound) for limit in scope.problem.limits)
-    search = CompiledSearch(scope, scope.problem.levels[0], limits, allowed)
+    search = CompiledSearch(scope, scope.problem.levels[0], limits, windows(scope))
     for priority in _priorities(scope):
         search.list_plan(priority, 0.0)
         if monitor.should_stop():
             break
-    if search.best is not None:
-        monitor.offer(search.plan(), "lns")
+    if search.best is None:
+        return False
+    monitor.offer(search.plan(), "lns")
+    return True
 
 
 def _priorities(scope: Scope) -> list[Floats]:
@@ -250,6 +254,8 @@ def _cool(search: Search, monitor: Monitor, budget: Budget) -> None:
     start = budget.used
     for length in CYCLES:
         until = first + length / total
+        if monitor.best is not None:
+            search.begin(monitor.best)  # others may have found a better one
         search.restart()
         while not budget.spent:
             part = (budget.used - start) / max(1e-9, 1 - start)

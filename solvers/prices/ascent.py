@@ -13,7 +13,17 @@ from optalloc.problem import Ints
 from optalloc.solvers.prices.kernels import dual, sweep
 from optalloc.solvers.prices.layout import Floats, Layout, capacity_areas
 
-__all__ = ["STAGES", "Prices", "Settings", "Stage", "ascend", "evaluate_prices", "no_prices", "split"]
+__all__ = [
+    "REFINING",
+    "STAGES",
+    "Prices",
+    "Settings",
+    "Stage",
+    "ascend",
+    "evaluate_prices",
+    "no_prices",
+    "split",
+]
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,9 @@ STAGES = (
     Stage(800, 30, 0.1, 0.01),
 )
 """Levels of buckets 50 -> 100 -> ... were measured best: coarse prices are found in a few epochs and then refined."""
+
+REFINING = (Stage(1600, 300, 0.3, 0.0015),)
+"""From the prices of `STAGES` on, if there is time: most of what is left to the optimum of the relaxation."""
 
 
 @dataclass(frozen=True)

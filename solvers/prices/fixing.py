@@ -9,7 +9,17 @@ from optalloc.solvers.prices.ascent import kernel_arrays
 from optalloc.solvers.prices.kernels import accumulate, narrow
 from optalloc.solvers.prices.proof import Proof
 
-__all__ = ["narrowed_windows"]
+__all__ = ["narrowed_windows", "starts_to_look_at"]
+
+
+def starts_to_look_at(proof: Proof, upper: int) -> int:
+    """How many starts `narrowed_windows` looks at, at most: those whose own cost is low enough."""
+    layout = proof.layout
+    task = layout.problem.mode_task[layout.mode]
+    room = proof.reduced[task] + (upper * proof.certificate.scale - proof.total) - layout.low
+    steep = np.maximum(1, layout.slope[task])
+    ticks = np.where(layout.slope[task] > 0, room // steep + 1, layout.last - layout.first + 1)
+    return int(np.minimum(ticks, layout.last - layout.first + 1)[room >= 0].clip(0).sum())
 
 
 def narrowed_windows(proof: Proof, upper: int, valid: Windows | None = None) -> Windows:
