@@ -298,8 +298,8 @@ def test_nothing_of_the_future_shows(preset):
         found, episode = [], Episode(problem)
         while not episode.done and episode.simulator.clock <= moment:
             features, decision = episode.features, episode.decision
-            groups = (features.of_tasks(), features.of_modes(), features.of_nodes(), features.of_datasets())
-            found.append(((*groups, features.of_transfers(), features.scalars()), decision.mask))
+            groups = (features.tasks, features.modes(), features.nodes, features.datasets)
+            found.append(((*groups, features.transfers, features.scalars), decision.mask))
             episode.choose(greedy(episode))
         return found
 

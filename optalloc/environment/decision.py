@@ -110,6 +110,29 @@ class Decision:
             option -= len(entries)
         return Wait()
 
+    def option(self, action: Action) -> int:
+        """The position of an action among the options, possible or not.
+
+        Raises
+        ------
+        ValueError
+            It is none of them.
+        """
+        layout = self.prospects.layout
+        if isinstance(action, Commit):
+            first, wanted = 0, action.mode
+            entries: list[int] = layout.mode[self.rows].tolist()
+        elif isinstance(action, Reject):
+            first, entries, wanted = len(self.rows), self.tasks, action.task
+        elif isinstance(action, Stage):
+            first, wanted = len(self.rows) + len(self.tasks), action.route
+            entries = self.routes.tolist()
+        else:
+            return len(self.mask) - 1
+        if wanted not in entries or self.action(first + entries.index(wanted)) != action:
+            raise ValueError(f"{action} is no option of this decision.")
+        return first + entries.index(wanted)
+
     def _commit(self, row: int) -> Action:
         layout = self.prospects.layout
         return Commit(layout.task.item(row), layout.mode.item(row))

@@ -1,6 +1,6 @@
 """A decision taken level by level: task, then data and access, then node, then devices."""
 
-from functools import cached_property
+from copy import copy
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from optalloc.environment.features import DATASET, GLOBAL, MODE, NODE, TASK, TRA
 from optalloc.environment.sizes import Sizes
 from optalloc.environment.views import Arrays, Shapes, fill, write_places
 from optalloc.problem import Bools, Ints
-from optalloc.simulation import Action, Reject
+from optalloc.simulation import Action, Reject, Stage, Wait
 
 __all__ = ["LEVELS", "FactoredView"]
 
@@ -22,7 +22,6 @@ _PARTS = (
     slice(len(TASK) + len(MODE), len(TASK) + len(MODE) + len(TRANSFER)),
 )
 """Columns of an option: those of a task, of its best row, of a transfer; 0 where they do not apply."""
-_SHARED = ("scalars", "datasets", "dataset_mask", "nodes", "node_mask")
 _MOST = np.iinfo(np.int64).max
 
 
@@ -61,8 +60,6 @@ class FactoredView:
         """A new decision, at the level of the task."""
         self.episode, self.decision = episode, episode.decision
         self.features = episode.features
-        for name in ("_shared", "_tasks"):
-            self.__dict__.pop(name, None)
         self.level, self._task = _TASK, -1
         self._below = slice(0, 0)
         self._set_mask()
@@ -129,34 +126,60 @@ class FactoredView:
         self._set_mask()
         return None
 
+    def path(self, action: Action) -> list[int]:
+        """The options, level by level from the task on, that lead to an action.
+
+        Raises
+        ------
+        ValueError
+            It is not shown, or not possible.
+        """
+        probe, found = copy(self), []
+        probe.begin(self.episode)
+        taken = None
+        while taken is None:
+            option = probe._towards(action)
+            if not (0 <= option < self.size and probe._mask[option]):
+                raise ValueError(f"{action} is not shown or not possible now.")
+            found.append(option)
+            taken = probe.choose(option)
+        if taken != action:  # the only possible option below is another one
+            raise ValueError(f"{action} is not shown or not possible now.")
+        return found
+
+    def _towards(self, action: Action) -> int:
+        """The option of this level below which an action lies."""
+        sizes, decision = self.sizes, self.decision
+        position = decision.option(action)
+        if isinstance(action, Wait):
+            return sizes.tasks + sizes.transfers
+        if isinstance(action, Stage):
+            place = position - len(decision.rows) - len(decision.tasks)
+            return sizes.tasks + place if place < sizes.transfers else self.size
+        if self.level == _TASK:
+            place = decision.tasks.index(action.task)
+            return place if place < sizes.tasks else self.size
+        if isinstance(action, Reject):
+            return sizes.choices
+        return int(np.searchsorted(self._first, position, side="right")) - 1
+
     # observation ------------------------------------------------------------------------------------------
     def write(self, out: Arrays) -> None:
         """Write the observation into arrays of zeros."""
-        for name, values in self._shared.items():
-            out[name][:] = values
+        features = self.features
+        write_places(features, out)
+        out["scalars"][:] = features.scalars
         out["level"][self.level] = 1
         out["mask"][:] = self._mask
         tasks, modes, transfers = (out["options"][:, columns] for columns in _PARTS)
         places = self.sizes.tasks if self.level == _TASK else self.size
         fill(modes[:places], self._of_best(self._first, self._stop))
         if self.level == _TASK:
-            fill(tasks[:places], self._tasks)
-            fill(transfers[places : places + self.sizes.transfers], self.features.of_transfers())
+            fill(tasks[:places], features.tasks)
+            fill(transfers[places : places + self.sizes.transfers], features.transfers)
         else:
             best = self._of_best(np.array([self._below.start]), self._stop)[0]
-            out["chosen"][:] = np.concatenate([self._tasks[self._task], best])
-
-    @cached_property
-    def _shared(self) -> Arrays:
-        """What is the same at every level."""
-        shared = {name: np.zeros(self.shapes[name], dtype=np.float32) for name in _SHARED}
-        shared["scalars"][:] = self.features.scalars()
-        write_places(self.features, shared)
-        return shared
-
-    @cached_property
-    def _tasks(self) -> Singles:
-        return self.features.of_tasks()
+            out["chosen"][:] = np.concatenate([features.tasks[self._task], best])
 
     def _of_best(self, first: Ints, stop: int) -> Singles:
         """Features of the row that adds least in each stretch of rows; 0 where none is possible."""
@@ -165,5 +188,5 @@ class FactoredView:
         best = [begin + int(increase[begin:end].argmin()) if end > begin else -1 for begin, end in stretches]
         rows = np.array(best, dtype=np.int64)
         found = np.zeros((len(rows), len(MODE)), dtype=np.float32)
-        found[rows >= 0] = self.features.of_modes(rows[rows >= 0])
+        found[rows >= 0] = self.features.modes(rows[rows >= 0])
         return found

@@ -4,6 +4,7 @@ Times are measured in mean durations and values in mean objectives of the tasks 
 (`optalloc.environment.scales`), and squashed by x / (1 + abs x). Nothing depends on a task that is not seen.
 """
 
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -70,7 +71,7 @@ class Known:
 
 
 class Features:
-    """The features of one decision.
+    """The features of one decision, worked out when they are asked for.
 
     Parameters
     ----------
@@ -86,8 +87,8 @@ class Features:
         self.layout, self.simulator = self.prospects.layout, self.prospects.simulator
         self.problem, self.form = self.layout.problem, decision.costs[0].form
         self.clock, self.ptr = self.simulator.clock, self.prospects.ptr
-        self.tasks: Ints = np.array(decision.tasks, dtype=np.int64)
-        self.owner = np.repeat(np.arange(len(self.tasks)), np.diff(self.ptr))
+        self.waiting: Ints = np.array(decision.tasks, dtype=np.int64)
+        self.owner = np.repeat(np.arange(len(self.waiting)), np.diff(self.ptr))
         """(N,) position of each row's task."""
         self.best = self._least(decision.increase, decision.open)
         self.regret = np.where(decision.open, decision.increase - self.best[self.owner], 0) / scales.value
@@ -97,25 +98,27 @@ class Features:
 
     def _least(self, values: Any, among: Bools) -> Any:
         """(W,) least value of those of each task's rows that are ``among``, 0 without any."""
-        least = np.full(len(self.tasks), _BIG, dtype=values.dtype)
+        least = np.full(len(self.waiting), _BIG, dtype=values.dtype)
         full = np.flatnonzero(np.diff(self.ptr))
         if len(full):
             least[full] = np.minimum.reduceat(np.where(among, values, _BIG), self.ptr[full])
         return np.where(least < _BIG, least, 0)
 
     # groups -----------------------------------------------------------------------------------------------
+    @cached_property
     def scalars(self) -> Singles:
         """(GLOBAL,) the moment as a whole."""
         simulator, upcoming = self.simulator, self.simulator.next_event
         free = (self.free * self.known.capacity)[:-1].sum() / max(1, self.known.capacity[:-1].sum())
         ahead = 0 if upcoming is None else upcoming - self.clock
-        counts = [self.clock / self.scales.time, len(simulator.queue) / 10, len(self.tasks) / 10]
+        counts = [self.clock / self.scales.time, len(simulator.queue) / 10, len(self.waiting) / 10]
         moment = [*map(share, counts), free, share(ahead / self.scales.time), float(upcoming is not None)]
         return np.array([*moment, *self.known.terms], dtype=np.float32)
 
-    def of_tasks(self) -> Singles:
+    @cached_property
+    def tasks(self) -> Singles:
         """(W, TASK) waiting tasks."""
-        problem, tasks, time, value = self.problem, self.tasks, self.scales.time, self.scales.value
+        problem, tasks, time, value = self.problem, self.waiting, self.scales.time, self.scales.value
         opened = self.decision.open
         number = np.bincount(self.owner[opened], minlength=len(tasks))
         some = number > 0
@@ -148,20 +151,20 @@ class Features:
     def _sufferage(self) -> Any:
         """What a task loses if the node of its best row is lost; 1 where it has no other."""
         opened, node = self.decision.open, self.layout.node[self.decision.rows]
-        favourite = np.full(len(self.tasks), -1)
+        favourite = np.full(len(self.waiting), -1)
         at = np.flatnonzero(opened & (self.regret == 0))[::-1]
         favourite[self.owner[at]] = node[at]
         other = opened & (node != favourite[self.owner])
-        has_other = np.bincount(self.owner[other], minlength=len(self.tasks)) > 0
+        has_other = np.bincount(self.owner[other], minlength=len(self.waiting)) > 0
         return np.where(has_other, share(self._least(self.regret, other)), 1)
 
-    def of_modes(self, at: Ints | Bools | slice = slice(None)) -> Singles:
+    def modes(self, at: Ints | Bools | slice = slice(None)) -> Singles:
         """(N, MODE) rows of the decision, or those at some positions; 0 where a row is not open."""
         decision, layout, known = self.decision, self.layout, self.known
         rows, owner, opened = decision.rows[at], self.owner[at], decision.open[at]
         time, value = self.scales.time, self.scales.value
         tasks, node = layout.task[rows], layout.node[rows]
-        so_far = decision.increase[at] - self._sunk(self.tasks)[owner]
+        so_far = decision.increase[at] - self._sunk(self.waiting)[owner]
         length = layout.duration[rows] / time
         held = layout.devices[rows] / known.capacity[node]
         price = self.form.cost / value
@@ -186,7 +189,8 @@ class Features:
         }
         return _stacked(columns, MODE, len(rows)) * opened[:, None].astype(np.float32)
 
-    def of_datasets(self) -> Singles:
+    @cached_property
+    def datasets(self) -> Singles:
         """(D, DATASET) all datasets; of those that no open row reads only where they are and their seats."""
         problem, layout, count = self.problem, self.layout, len(self.problem.dataset_ids)
         opened = np.flatnonzero(self.decision.open)
@@ -220,7 +224,8 @@ class Features:
         price[self.problem.purchase_dataset] = self.prospects.unpaid[:-1]
         return share(self.form.cost / self.scales.value * price)
 
-    def of_nodes(self) -> Singles:
+    @cached_property
+    def nodes(self) -> Singles:
         """(N, NODE) all nodes."""
         problem, count = self.problem, self.problem.num_nodes
         opened = np.flatnonzero(self.decision.open)
@@ -246,7 +251,8 @@ class Features:
             room[site] = storage.at(self.clock) / max(1, self.problem.site_storage.item(site))
         return room
 
-    def of_transfers(self) -> Singles:
+    @cached_property
+    def transfers(self) -> Singles:
         """(S, TRANSFER) routes of the decision."""
         routes, time = self.decision.routes, self.scales.time
         begin = np.minimum(self.prospects.route_start[routes], NEVER)
@@ -264,9 +270,9 @@ class Features:
 
     def _demand(self, at: Ints, group: Ints, count: int) -> Any:
         """(count,) share of the waiting tasks with a row at one of the positions in the group."""
-        asked = np.zeros((len(self.tasks), count), dtype=bool)
+        asked = np.zeros((len(self.waiting), count), dtype=bool)
         asked[self.owner[at], group] = True
-        return asked.mean(axis=0) if len(self.tasks) else np.zeros(count)
+        return asked.mean(axis=0) if len(self.waiting) else np.zeros(count)
 
 
 def _least_by(group: Ints, values: Any, count: int) -> Floats:

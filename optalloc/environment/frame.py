@@ -91,12 +91,12 @@ def frame_of(episode: Episode) -> Frame:
     count = len(decision.tasks), len(problem.dataset_ids), problem.num_nodes, len(rows), len(decision.routes)
     task_ptr, dataset_ptr, node_ptr, mode_ptr, transfer_ptr = (np.array([0, each]) for each in count)
     return Frame(
-        scalars=features.scalars()[None],
-        tasks=features.of_tasks(),
-        datasets=features.of_datasets(),
-        nodes=features.of_nodes(),
-        modes=features.of_modes(),
-        transfers=features.of_transfers(),
+        scalars=features.scalars[None],
+        tasks=features.tasks,
+        datasets=features.datasets,
+        nodes=features.nodes,
+        modes=features.modes(),
+        transfers=features.transfers,
         task_ptr=task_ptr,
         dataset_ptr=dataset_ptr,
         node_ptr=node_ptr,

@@ -245,7 +245,7 @@ class AllocationEnv(gymnasium.Env[Observation, np.int64]):
         return {name: values.reshape(-1) for name, values in parts.items()}
 
     def unpack(self, observation: Mapping[str, NDArray[np.float32]]) -> Arrays:
-        """The parts of an observation, or of a batch of them, in their own shapes (`View.shapes`)."""
+        """The parts of an observation, or of a batch of them, in their own shapes (``view.shapes``)."""
         shapes = self.view.shapes
         return {name: part.reshape(*part.shape[:-1], *shapes[name]) for name, part in observation.items()}
 

@@ -1,7 +1,5 @@
 """A decision as a learner with fixed sizes sees it: numbered options with a mask, padded arrays."""
 
-from typing import Protocol
-
 import numpy as np
 
 from optalloc.environment.episode import Episode
@@ -10,42 +8,11 @@ from optalloc.environment.sizes import Sizes
 from optalloc.problem import Bools, Ints
 from optalloc.simulation import Action
 
-__all__ = ["Arrays", "FlatView", "Shapes", "View", "fill"]
+__all__ = ["Arrays", "FlatView", "Shapes", "fill", "write_places"]
 
 Shapes = dict[str, tuple[int, ...]]
 """Part of the observation -> its shape before it is laid out in a row."""
 Arrays = dict[str, Singles]
-
-
-class View(Protocol):
-    """One way to put a decision to a learner.
-
-    Attributes
-    ----------
-    size
-        Number of the options, possible or not.
-    shapes
-        Of the parts of an observation.
-    """
-
-    size: int
-    shapes: Shapes
-
-    def begin(self, episode: Episode) -> None:
-        """A new decision."""
-        ...
-
-    def mask(self) -> Bools:
-        """(size,) options that are possible now."""
-        ...
-
-    def choose(self, option: int) -> Action | None:
-        """Take a possible option; None: it is only a part of an action."""
-        ...
-
-    def write(self, out: Arrays) -> None:
-        """Write the observation into arrays of zeros of these shapes."""
-        ...
 
 
 def fill(out: Singles, values: Singles) -> None:
@@ -56,7 +23,7 @@ def fill(out: Singles, values: Singles) -> None:
 
 def write_places(features: Features, out: Arrays) -> None:
     """The parts that all views share: datasets and nodes, and how many of them there are."""
-    for name, values in (("datasets", features.of_datasets()), ("nodes", features.of_nodes())):
+    for name, values in (("datasets", features.datasets), ("nodes", features.nodes)):
         fill(out[name], values)
         out[f"{name[:-1]}_mask"][: len(values)] = 1
 
@@ -117,15 +84,28 @@ class FlatView:
         """The action of a possible option."""
         return self.decision.action(int(np.flatnonzero(self._option == option)[0]))
 
+    def path(self, action: Action) -> list[int]:
+        """The options that lead to an action: one.
+
+        Raises
+        ------
+        ValueError
+            It is not shown, or not possible.
+        """
+        option = int(self._option[self.decision.option(action)])
+        if option >= self.size or not self._mask[option]:
+            raise ValueError(f"{action} is not shown or not possible now.")
+        return [option]
+
     def write(self, out: Arrays) -> None:
         """Write the observation into arrays of zeros."""
         features = self.episode.features
-        out["scalars"][:] = features.scalars()
+        out["scalars"][:] = features.scalars
         out["mask"][:] = self._mask
-        fill(out["tasks"], features.of_tasks())
+        fill(out["tasks"], features.tasks)
         out["task_mask"][: len(self.decision.tasks)] = 1
         write_places(features, out)
         rows = self._option[: len(self.decision.rows)]
         shown = rows < self.size
-        out["modes"].reshape(-1, len(MODE))[rows[shown]] = features.of_modes(shown)
-        fill(out["transfers"], features.of_transfers())
+        out["modes"].reshape(-1, len(MODE))[rows[shown]] = features.modes(shown)
+        fill(out["transfers"], features.transfers)

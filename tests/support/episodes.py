@@ -50,9 +50,7 @@ def along(problem: Problem, plan: object) -> Choose:
     shifted = left_shifted(full_scope(problem), plan)
 
     def choose(episode: Episode) -> int:
-        wanted, decision = follow(episode.simulator, shifted), episode.decision
-        options = [decision.action(option) for option in range(len(decision.mask))]
-        return options.index(wanted)
+        return episode.decision.option(follow(episode.simulator, shifted))
 
     return choose
 
