@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -19,6 +20,7 @@ from optalloc.environment.features import DATASET, GLOBAL, MODE, NODE, TASK, TRA
 from optalloc.environment.shaping import backlog
 from optalloc.errors import InputError, UnsupportedError
 from optalloc.evaluation import evaluate
+from optalloc.problem import TERMS
 from optalloc.result import Status
 from optalloc.solvers.run import solve
 
@@ -318,6 +320,13 @@ def test_every_feature_says_something():
         # Only a limit of the plan closes a transfer that is shown.
         assert still == (["open"] if part == "transfers" else [])
     assert np.concatenate(seen["scalars"]).shape[1] == len(GLOBAL)
+
+
+def test_every_feature_is_documented():
+    """By its name, on the page of the environment."""
+    page = (Path(__file__).parents[1] / "docs" / "environment.md").read_text()
+    for name in {*TASK, *DATASET, *NODE, *MODE, *TRANSFER, *(set(GLOBAL) - set(TERMS))}:
+        assert f"`{name}`" in page, name
 
 
 def test_parts_of_an_observation():

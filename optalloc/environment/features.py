@@ -50,8 +50,6 @@ class Known:
         (N + 1,) most devices of each node, at least 1; 1 behind the last.
     seats
         Dataset -> the resource that limits its readers, and how many there may be.
-    replicas
-        (D,) replicas of each dataset.
     """
 
     def __init__(self, layout: Layout):
@@ -201,8 +199,8 @@ class Features:
         utility = np.bincount(dataset, problem.utility[layout.mode[self.decision.rows[row]]], minlength=count)
         here = ~self.prospects.missing
         columns = {
-            "held": [here[replicas].sum() / len(problem.site_ids) for replicas in self.known.replicas],
-            "seats": [self._seats(d) for d in range(count)],
+            "held": np.bincount(problem.replica_dataset, here[:-1], minlength=count) / len(problem.site_ids),
+            "seats": self._seats(),
             "demand": self._demand(row, dataset, count),
             "utility": utility / np.maximum(1, readers) / 1000,
             "price": (readers > 0) * self._prices(),
@@ -211,12 +209,12 @@ class Features:
         }
         return _stacked(columns, DATASET, count)
 
-    def _seats(self, dataset: int) -> float:
-        """Free share of the seats now."""
-        if dataset not in self.known.seats:
-            return 1.0
-        resource, most = self.known.seats[dataset]
-        return self.simulator.table.profiles[resource].at(self.clock) / most
+    def _seats(self) -> Floats:
+        """(D,) free share of the seats of each dataset now; 1 if unlimited."""
+        free = np.ones(len(self.problem.dataset_ids))
+        for dataset, (resource, most) in self.known.seats.items():
+            free[dataset] = self.simulator.table.profiles[resource].at(self.clock) / most
+        return free
 
     def _prices(self) -> Any:
         """(D,) what is to be paid once for each dataset."""
