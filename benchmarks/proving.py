@@ -22,7 +22,8 @@ from optalloc.solvers.registry import solver_names
 from optalloc.solvers.run import solve
 from optalloc.solvers.shrinking import shrink
 
-EXACT = ("cpsat", "highs")
+EXACT = ("cpsat", "highs", "auto")
+"""Methods that prove; `auto`, which uses both, only where neither has proven the optimum by itself."""
 PACKAGE = Path(__file__).parents[1] / "instances"
 INDEX_FORMAT = "optalloc-index/1"
 LARGE_FILE = 300_000
@@ -116,9 +117,12 @@ def prove(
         proof.offer(start)
     run_rules(problem, proof, seconds)
     for name in solvers:
+        if name == "auto" and proof.proven:
+            continue
         if name == "highs" and proof.plan is not None and start_columns(problem, proof.plan) > MOST_COLUMNS:
             continue
-        proof.record(solve(problem, name, time_limit=seconds, threads=1, start=proof.plan))
+        threads = 2 if name == "auto" else 1
+        proof.record(solve(problem, name, time_limit=seconds, threads=threads, start=proof.plan))
     return proof
 
 

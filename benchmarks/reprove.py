@@ -1,10 +1,10 @@
 """Derive the index of shipped instances again: every instance, optimum, bound and stored plan.
 
-    python benchmarks/reprove.py [NAME...] [--time-limit S] [--data FOLDER]
+    python benchmarks/reprove.py [NAME...] [--time-limit S] [--solvers S1,S2] [--data FOLDER]
 
 Generated instances are generated again, composed ones only if the public data are given (else the shipped
-file is taken). Both exact methods run on each, from the best plan known; a bound or plan is replaced only by
-a better one, and two proofs that contradict each other stop the run. The index is written after each
+file is taken). Both exact methods run on each, from the best plan known, and `auto` where they leave a gap; a
+bound or plan is replaced only by a better one, and two proofs that contradict each other stop the run. The index is written after each
 instance, whole or not at all.
 """
 
@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from proving import DisagreementError, Proof, prove, read_index, store
+from proving import EXACT, DisagreementError, Proof, prove, read_index, store
 from shipped import GENERATED, ORDER, REAL, SEEDS_OF_LARGE
 
 from optalloc import composition, generators, instances
@@ -22,7 +22,7 @@ from optalloc.instance import Instance
 from optalloc.schedule import Schedule
 
 
-def reprove(name: str, data: Path | None, seconds: float | None) -> Proof | None:
+def reprove(name: str, data: Path | None, seconds: float | None, solvers: Sequence[str]) -> Proof | None:
     """Make one instance again, prove it, and store what came out; None if it cannot be made."""
     known = read_index().get(name)
     made = _generated(name) or _composed(name, data, known)
@@ -30,7 +30,7 @@ def reprove(name: str, data: Path | None, seconds: float | None) -> Proof | None
         return None
     instance, family, origin, limit = made
     same = known is not None and known["sha256"] == instance.sha256
-    proof = prove(instance, seconds or limit, start=_stored_plan(name) if same else None)
+    proof = prove(instance, seconds or limit, solvers, _stored_plan(name) if same else None)
     if same:
         _compare(name, proof, known)
     store(instance, proof, family, origin, ORDER, **(known["facts"] if same else {}))
@@ -100,11 +100,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="names or patterns; default: all")
     parser.add_argument("--time-limit", type=float, help="seconds for each method; default: by size")
+    parser.add_argument("--solvers", default=",".join(EXACT), help="methods that prove, default: %(default)s")
     parser.add_argument("--data", type=Path, help="folder of the public data, to compose again")
     given = parser.parse_args(arguments)
     for name in ORDER:
         if not given.names or any(fnmatchcase(name, pattern) for pattern in given.names):
-            print(report(name, reprove(name, given.data, given.time_limit)), flush=True)
+            proof = reprove(name, given.data, given.time_limit, given.solvers.split(","))
+            print(report(name, proof), flush=True)
 
 
 if __name__ == "__main__":
