@@ -3,9 +3,9 @@
     python benchmarks/reprove.py [NAME...] [--time-limit S] [--solvers S1,S2] [--data FOLDER]
 
 Generated instances are generated again, composed ones only if the public data are given (else the shipped
-file is taken). Both exact methods run on each, from the best plan known, and `auto` where they leave a gap; a
-bound or plan is replaced only by a better one, and two proofs that contradict each other stop the run. The index is written after each
-instance, whole or not at all.
+file is taken). Both exact methods run on each, from the best plan known, and `auto` where they leave a gap. A
+bound or plan is replaced only by a better one, and two proofs that contradict each other stop the run. The
+index is written after each instance, whole or not at all.
 """
 
 import argparse

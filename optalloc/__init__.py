@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from optalloc.comparison import compare
     from optalloc.compilation import compile
+    from optalloc.composition import compose
     from optalloc.errors import Fault, InputError, OptallocError, SolverError, UnsupportedError
     from optalloc.evaluation import Evaluation, evaluate
     from optalloc.generators import generate
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Evaluation", "Fault", "InputError", "Instance", "Objective", "OptallocError", "Plan", "Problem",
     "Result", "Schedule", "Scope", "SolverError", "Status", "Termination", "UnsupportedError", "Violation",
-    "compare", "compile", "evaluate", "generate", "read", "read_schedule", "resolve", "solve", "solver",
+    "compare", "compile", "compose", "evaluate", "generate", "read", "read_schedule", "resolve", "solve", "solver",
     "solver_names", "to_schedule", "with_objective", "write", "write_instance", "write_schedule",
 ]  # fmt: skip
 
 _MODULES: Final = {
     "optalloc.comparison": ("compare",),
     "optalloc.compilation": ("compile",),
+    "optalloc.composition": ("compose",),
     "optalloc.errors": ("Fault", "InputError", "OptallocError", "SolverError", "UnsupportedError"),
     "optalloc.evaluation": ("Evaluation", "evaluate"),
     "optalloc.generators": ("generate",),

@@ -69,6 +69,19 @@ def test_arrays_equal_the_simulator(profile, discipline):
     assert seen[Stage] >= 3
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("profile", ["small", "tiny", "medium"])
+def test_arrays_equal_the_simulator_on_many(profile, discipline):
+    """The same on hundreds of problems."""
+    for seed, problem in one_level(profile, range(400)):
+        episode = Episode(problem, discipline, ("none", "seen", "any")[seed % 3])
+        choose = at_random(seed, (0.1, 0.5, 0.9)[seed // 3 % 3])
+        while not episode.done:
+            same_as_simulator(episode)
+            episode.choose(choose(episode))
+
+
 @pytest.mark.parametrize("preset", ["contended", "pipeline", "market", "edge", "geo"])
 def test_arrays_equal_the_simulator_on_presets(preset):
     """Storage, several inputs, purchases, seats, calendars: 12 tasks, both disciplines."""

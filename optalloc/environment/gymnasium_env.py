@@ -1,5 +1,6 @@
 """Allocation as a Gymnasium environment."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, SupportsFloat
@@ -27,6 +28,9 @@ Observation = dict[str, Any]
 Step = tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]
 
 INVALID = ("raise", "noop")
+
+_MOST_CELLS = 2**24
+"""Numbers in one observation: 64 MiB. Larger ones are a mistake."""
 
 
 class AllocationEnv(gymnasium.Env[Observation, np.int64]):
@@ -120,6 +124,7 @@ class AllocationEnv(gymnasium.Env[Observation, np.int64]):
                 for name, shape in self.view.shapes.items()
             }
         )
+        _check_cells(self.view)
         self._first_seed = seed
         self.episode: Episode | None = None
 
@@ -289,6 +294,13 @@ def _check(
     ]
     if faults:
         raise InputError(faults)
+
+
+def _check_cells(view: FlatView | FactoredView) -> None:
+    cells = sum(math.prod(shape) for shape in view.shapes.values())
+    if cells > _MOST_CELLS:
+        message = f"one observation would hold {cells:,} numbers; show fewer tasks, for example sizes={{'tasks': 50}}"
+        raise InputError(Fault("sizes", message))
 
 
 def _sizes(given: Sizes | Mapping[str, int] | None, source: Source) -> Sizes:
