@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-if "gymnasium" in sys.modules:
+if sys.modules.get("gymnasium"):
     import_module("optalloc.environment")  # registers the environment: `gymnasium.make` finds it
 
 

@@ -154,22 +154,16 @@ class Prospects:
 
     def _last_end(self, replica: int, until: int) -> int:
         """Up to when the storage lets a replica stay that is kept ``until`` now; NEVER: as long as one likes."""
-        storage = self.simulator.table.storage.get(self.layout.problem.replica_site.item(replica))
-        return (
-            NEVER
-            if storage is None
-            else storage.first_shortage(self.layout.problem.replica_size.item(replica), until)
-        )
+        problem = self.layout.problem
+        storage = self.simulator.table.storage.get(problem.replica_site.item(replica))
+        return NEVER if storage is None else storage.first_shortage(problem.replica_size.item(replica), until)
 
     def _look_at_routes(self) -> None:
-        layout, replica = self.layout, self.layout.route_replica
-        first = np.maximum(layout.problem.replica_available, self._now)[replica]
-        missing = self.missing[replica]
-        pairs = layout.route_pairs[: len(replica)]
-        starts = self._gaps.fit_all(
-            pairs[missing], first[missing], layout.problem.route_ticks[: len(replica)][missing]
-        )
-        self.route_start[: len(replica)][missing] = starts
+        layout, problem = self.layout, self.layout.problem
+        routes = np.flatnonzero(self.missing[layout.route_replica])
+        first = np.maximum(problem.replica_available, self._now)[layout.route_replica[routes]]
+        ticks = problem.route_ticks[routes]
+        self.route_start[routes] = self._gaps.fit_all(layout.route_pairs[routes], first, ticks)
         ends = np.minimum(self.route_start + self._route_ticks, NEVER)[layout.routes]
         self.arrival[self.missing] = ends.min(axis=1, initial=NEVER)[self.missing]
 
@@ -270,10 +264,8 @@ class Prospects:
             run = self._fit(rows[active], np.maximum(lower[active], np.minimum(moved + ticks, NEVER)[active]))
             end = run + layout.duration[rows[active]]
             room = self._gaps.reaching(storage[active], end)
-            fits, again = (
-                (run < NEVER) & (room <= moved[active]),
-                (run < NEVER) & (room > moved[active]) & (room < NEVER),
-            )
+            found, late = run < NEVER, room > moved[active]
+            fits, again = found & ~late, found & late & (room < NEVER)
             start[active[fits]] = run[fits]
             moved[active[again]] = self._gaps.fit_all(pairs[active[again]], room[again], ticks[active[again]])
             active = active[again]
