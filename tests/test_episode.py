@@ -185,6 +185,28 @@ def test_optimal_decisions_return_the_optimum(profile):
     assert found >= 10
 
 
+# small cases --------------------------------------------------------------------------------------
+def test_storage_that_is_taken_moves_others():
+    """Room for one replica; t0 brings its own in [0, 1) and reads it in [1, 5): the other one comes in [5, 6)."""
+    tasks = [Task([Mode(4, {0: 1}, needs=[0])]), Task([Mode(2, {1: 1}, needs=[1])])]
+    problem = make_problem(tasks, [1, 1], replicas=[Replica(0), Replica(1)], storage={0: 1})
+    episode = Episode(problem)
+    assert episode.decision.start.tolist() == [1, 1]
+    episode.apply(Commit(0, 0))
+    assert episode.decision.start.tolist() == [6]
+    same_as_simulator(episode)
+
+
+def test_transfers_that_are_not_possible():
+    """Replica 0 costs more than the limit leaves, replica 1 is larger than its storage; replica 2 may come."""
+    tasks = [Task([*(Mode(1, {0: 1}, needs=[k]) for k in range(3)), Mode(1, {0: 1})])]
+    replicas = [Replica(0, 0, [(1, 7, ())]), Replica(1, 1, size=2), Replica(2, 0, [(1, 5, ())])]
+    episode = Episode(make_problem(tasks, replicas=replicas, storage={1: 1}, limits={"cost": 6}))
+    assert episode.decision.routes.tolist() == [0, 1, 2]
+    assert episode.decision.may_stage.tolist() == [False, False, True]
+    same_as_simulator(episode)
+
+
 # dead ends ----------------------------------------------------------------------------------------
 def test_dead_ends():
     """A missed deadline; nothing possible any more; a limit that leaves no way."""
