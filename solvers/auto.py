@@ -210,7 +210,7 @@ class _Team:
             return
         began, caps = monitor.elapsed, monitor.values[:level]
         part = monitor.part(share * monitor.remaining)
-        settings = Settings(stages=stages, patience=100 if known else 12)
+        settings = Settings(stages=stages)
         try:
             found = price_bound(
                 self.request.scope,

@@ -15,7 +15,7 @@ from optalloc.instance import read_instance
 from optalloc.io.certificates import read_certificate, write_certificate
 from optalloc.scope import full_scope, start_intervals
 from optalloc.solvers.base import Monitor
-from optalloc.solvers.prices.ascent import Settings, Stage, ascend, no_prices
+from optalloc.solvers.prices.ascent import STAGES, Settings, Stage, ascend, evaluate_prices, no_prices
 from optalloc.solvers.prices.layout import build_layout
 from optalloc.solvers.prices.proof import prove
 
@@ -168,3 +168,16 @@ def test_a_tiny_time_limit_still_ends_well(ladder):
     result = oa.solve(ladder, "bound", time_limit=0)
     assert result.status == "NO_SOLUTION"
     assert Monitor(full_scope(ladder), 0).should_stop()
+
+
+@pytest.mark.parametrize("preset", ["ladder", "edge", "market", "pipeline"])
+@pytest.mark.parametrize("objective", ["weighted_completion=1,cost=1,late=1", "makespan=3,cost=1,late=1"])
+def test_what_is_remembered_of_rows_changes_nothing(preset, objective):
+    """Rows that the memory passes over are those that cost more: the same value as when every row is looked at."""
+    problem = oa.compile(oa.with_objective(generate(preset, tasks=12, seed=4), objective))
+    layout = build_layout(full_scope(problem), problem.levels[0])
+    found = ascend(layout, no_prices(layout, 60), settings=Settings(stages=STAGES[:3]))
+    assert found.price.any()
+    again = evaluate_prices(layout, found)
+    assert found.value == pytest.approx(again.value, rel=1e-12)
+    assert found.cost == pytest.approx(again.cost, rel=1e-9)

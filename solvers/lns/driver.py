@@ -14,7 +14,7 @@ from optalloc.solvers.lns.arrays import Cap, Guide
 from optalloc.solvers.lns.compiled import MANY, CompiledSearch, is_regular
 from optalloc.solvers.lns.general import GeneralSearch
 from optalloc.solvers.lns.guiding import price_guide
-from optalloc.solvers.prices.ascent import STAGES, Prices, Settings, ascend, no_prices
+from optalloc.solvers.prices.ascent import REFINING, STAGES, Prices, Settings, ascend, no_prices
 from optalloc.solvers.prices.layout import Floats, Layout, build_layout
 
 __all__ = ["MANY", "OPTIONS", "improve", "list_start", "search_plans"]
@@ -199,7 +199,7 @@ def _prices(request: Request, form: Form, allowed: Windows, budget: Budget) -> t
     def should_stop() -> bool:
         return monitor.should_stop() or (not budget.iterations and monitor.elapsed > limit)
 
-    settings = Settings(stages=STAGES[: 4 if many else 3])
+    settings = Settings(stages=(*STAGES[: 4 if many else 3], *REFINING))
     prices = ascend(
         layout, no_prices(layout, until), seed=request.seed, settings=settings, should_stop=should_stop
     )

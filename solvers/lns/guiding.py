@@ -6,7 +6,7 @@ import numpy as np
 
 from optalloc.solvers.jit import kernel
 from optalloc.solvers.lns.arrays import Guide
-from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers
+from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers, no_memory
 from optalloc.solvers.prices.kernels import accumulate, least
 from optalloc.solvers.prices.layout import Floats, Layout
 
@@ -18,8 +18,8 @@ MOST_ROWS = 96
 
 @kernel
 def _row_costs(
-    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, most: int,
-    cost: Any,
+    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, memory: Any,
+    most: int, cost: Any,
 ) -> None:  # fmt: skip
     """Fill ``cost`` with the least priced cost of each row, or leave it where a task has too many rows."""
     row_ptr = rows[0]
@@ -29,7 +29,7 @@ def _row_costs(
     for j in range(len(row_ptr) - 1):
         for i in range(row_ptr[j], min(row_ptr[j + 1], row_ptr[j] + most)):
             one[j], one[j + 1] = i, i + 1
-            cost[i] = least(j, alone, tasks, uses, shares, prices, share, end_price, rate)[0]
+            cost[i] = least(j, alone, tasks, uses, shares, prices, share, end_price, rate, memory)[0]
 
 
 def reduced_costs(layout: Layout, prices: Prices) -> Floats:
@@ -41,7 +41,7 @@ def reduced_costs(layout: Layout, prices: Prices) -> Floats:
     before = np.zeros((layout.problem.num_resources, len(prices.edges)))
     cost = np.full(len(layout.mode), np.inf)
     arrays = (rows, tasks, uses, shares, (prices.price, before, prices.edges, bucket))
-    _row_costs(*arrays, prices.share, end_price, rate, MOST_ROWS, cost)
+    _row_costs(*arrays, prices.share, end_price, rate, no_memory(float), MOST_ROWS, cost)
     return cost
 
 

@@ -37,16 +37,20 @@ class Stage:
 
 
 STAGES = (
-    Stage(50, 40, 1.0, 0.03),
-    Stage(100, 30, 0.3, 0.03),
-    Stage(200, 30, 0.2, 0.02),
-    Stage(400, 30, 0.15, 0.015),
-    Stage(800, 30, 0.1, 0.01),
+    Stage(50, 15, 4.0, 0.3),
+    Stage(100, 15, 1.5, 0.1),
+    Stage(200, 30, 0.6, 0.01),
+    Stage(400, 30, 0.6, 0.01),
+    Stage(800, 30, 0.6, 0.01),
 )
-"""Levels of buckets 50 -> 100 -> ... were measured best: coarse prices are found in a few epochs and then refined."""
+"""Coarse prices are found in a few epochs and then refined; stages without new edges are left out. Measured: steps of a
+quarter of these need four times as many epochs for the same bound, with 1,000 tasks ten times."""
 
-REFINING = (Stage(1600, 300, 0.3, 0.0015),)
+REFINING = (Stage(1600, 150, 0.6, 0.003),)
 """From the prices of `STAGES` on, if there is time: most of what is left to the optimum of the relaxation."""
+
+SLACK = 0.1
+"""Rows are worked out exactly up to this part beyond the least cost, so that they need not be looked at next time."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Settings:
     batches: int = 50
     share_step: float = 0.05
     simplex_step: float = 0.3
-    patience: int = 12
+    patience: int = 100
     least_gain: float = 1e-6
     stages: tuple[Stage, ...] = STAGES
 
@@ -87,8 +91,8 @@ class Prices:
         (R + J,) split of the makespan's weight among energy rows and ends; sums to at most 1.
     value
         The bound in floats.
-    row, start
-        (J,) the minimisers: row of the layout (-1: rejected or fixed) and start.
+    cost, row, start
+        (J,) least cost of each task under the prices; where it is: row of the layout (-1: rejected or fixed), start.
     """
 
     edges: Ints
@@ -96,6 +100,7 @@ class Prices:
     share: Floats
     simplex: Floats
     value: float = -np.inf
+    cost: Floats = field(default_factory=lambda: np.zeros(0))
     row: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
@@ -127,8 +132,11 @@ def ascend(
     settings = settings or Settings()
     generator = np.random.default_rng(seed)
     best = evaluate_prices(layout, prices)
-    for stage in settings.stages:
-        best = evaluate_prices(layout, split(best, stage.buckets))
+    for number, stage in enumerate(settings.stages):
+        finer = split(best, stage.buckets)
+        if number and len(finer.edges) == len(best.edges):
+            continue
+        best = evaluate_prices(layout, finer)
         best = _run_stage(layout, best, stage, settings, generator, should_stop)
         on_stage(best)
         if should_stop():
@@ -144,16 +152,17 @@ def split(prices: Prices, buckets: int) -> Prices:
     return replace(prices, edges=wanted, price=prices.price[:, old].copy(), value=-np.inf)
 
 
-def evaluate_prices(layout: Layout, prices: Prices) -> Prices:
+def evaluate_prices(layout: Layout, prices: Prices, memory: "_Memory | None" = None) -> Prices:
     """``prices`` with their bound and minimisers filled in."""
-    work = _Work(layout, prices.edges)
+    work = _Work(layout, prices.edges) if memory is None else memory.work
     end_price, rate = multipliers(layout, prices.simplex)
     cost, row, start = np.zeros(work.tasks), np.zeros(work.tasks, np.int64), np.zeros(work.tasks, np.int64)
     rows, tasks, uses, shares, grid = work.arrays(prices.price)
     free = layout.scope.free
-    dual(rows, tasks, uses, shares, grid, prices.share, end_price, rate, free, cost, row, start)
+    remembered = no_memory(float) if memory is None else memory.at(prices)
+    dual(rows, tasks, uses, shares, grid, prices.share, end_price, rate, remembered, free, cost, row, start)
     value = float(cost.sum() - (prices.price * work.areas).sum())
-    return replace(prices, value=value, row=row, start=start)
+    return replace(prices, value=value, cost=cost, row=row, start=start)
 
 
 def multipliers(layout: Layout, simplex: Floats) -> tuple[Floats, Floats]:
@@ -174,10 +183,50 @@ class _Work:
         self.areas = capacity_areas(layout.scope, edges).astype(float)
         self.lengths = np.diff(edges).astype(float)
         self.before = np.zeros((layout.problem.num_resources, len(edges)))
+        self._fixed = kernel_arrays(layout, float)
 
     def arrays(self, price: Floats) -> tuple[tuple[Any, ...], ...]:
         """(rows, tasks, uses, shares, prices) as the kernels take them."""
-        return (*kernel_arrays(self.layout, float), (price, self.before, self.edges, self.bucket))
+        return (*self._fixed, (price, self.before, self.edges, self.bucket))
+
+
+def no_memory(number: Any) -> tuple[Any, ...]:
+    """For kernels that are called once."""
+    none = np.zeros(0, dtype=number)
+    return none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), none
+
+
+class _Memory:
+    """What kernels remember of rows while prices move: see `optalloc.solvers.prices.kernels.least`."""
+
+    def __init__(self, work: "_Work", slack: Floats):
+        layout = work.layout
+        self.work = work
+        self.drop = np.zeros(layout.problem.num_resources)
+        self.share_drop = np.zeros(len(layout.pair_task))
+        self._base = np.full(len(layout.mode), -np.inf)
+        self._last = np.full(work.tasks, -1, dtype=np.int64)
+        self._slack = slack
+        self._before: Prices | None = None
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """As the kernels take it."""
+        return self._base, self.drop, self.share_drop, self._last, self._slack
+
+    def forget(self) -> None:
+        """Costs have changed otherwise than by prices and shares."""
+        self._base[:] = -np.inf
+
+    def at(self, prices: Prices) -> tuple[Any, ...]:
+        """The arrays, with what prices have fallen since the last call."""
+        old, self._before = self._before, prices
+        if old is not None:
+            self.drop += np.maximum(0.0, old.price - prices.price).max(axis=1)
+            self.share_drop += np.maximum(0.0, old.share - prices.share)
+            if (old.simplex != prices.simplex).any():
+                self.forget()
+        return self.arrays
 
 
 def kernel_arrays(layout: Layout, number: Any) -> tuple[tuple[Any, ...], ...]:
@@ -208,20 +257,24 @@ def _run_stage(
     batches = max(1, min(settings.batches, len(free) // 4))
     unit = _step_unit(layout, best, work)
     rows, tasks, uses, shares, grid = work.arrays(price)
+    slack = SLACK * np.abs(best.cost)
+    near, mean = _Memory(work, slack), _Memory(work, slack)
     since = 0
     for epoch in range(stage.epochs):
         factor = stage.large * (stage.small / stage.large) ** (epoch / max(1, stage.epochs - 1))
         end_price, rate = multipliers(layout, simplex)
         energy, ends = np.zeros(layout.problem.num_resources), np.zeros(work.tasks)
         sweep(
-            rows, tasks, uses, shares, grid, share, end_price, rate,
+            rows, tasks, uses, shares, grid, share, end_price, rate, near.arrays,
             generator.permutation(free), batches, factor * unit,
             settings.share_step * factor, 1 / batches, mean_price, mean_share, work.areas, work.lengths,
             layout.pair_charge, layout.charge.astype(float), layout.charge_ptr, layout.charge_pair, energy, ends,
         )  # fmt: skip
         simplex = _move_simplex(layout, simplex, energy, ends, settings.simplex_step * factor)
+        if layout.form.makespan:
+            near.forget()
         found = evaluate_prices(
-            layout, replace(best, price=mean_price.copy(), share=mean_share.copy(), simplex=simplex)
+            layout, replace(best, price=mean_price.copy(), share=mean_share.copy(), simplex=simplex), mean
         )
         since = 0 if found.value > best.value + settings.least_gain * abs(best.value) else since + 1
         best = found if found.value > best.value else best

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optalloc.solvers.jit import kernel
+from optalloc.solvers.jit import kernel, part
 
 __all__ = ["accumulate", "add_use", "dual", "least", "narrow", "project", "sweep"]
 
@@ -65,85 +65,145 @@ def _held(
     return value
 
 
-@kernel
-def least(
-    j: int, rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any
-) -> Any:
-    """(least cost, row or -1 for rejection, start) of task j under the prices.
+@part
+def _least_start(
+    i: int, lo: int, hi: int, c: Any, slope: Any, tardiness: Any, late: Any, due: int, rows: Any, uses: Any,
+    prices: Any, limit: Any,
+) -> Any:  # fmt: skip
+    """(least cost, start) of row i among those below ``limit``; (limit, first start) if there is none.
 
     Within an interval of starts the cost is piecewise linear; it can be least only at the ends, at due - p, where a
     price drops at the start, or where one rises at the end of the run.
     """
-    row_ptr, mode, first, last, ticks, const, low = rows
-    slopes, tardinesses, lates, dues, reject = tasks
-    use_ptr, use_resource, use_amount = uses
-    share_ptr, share_index = shares
+    first, last, ticks = rows[2], rows[3], rows[4]
+    use_resource, use_amount = uses[1], uses[2]
     price, before, edges, bucket = prices
     top = len(edges) - 1
-    slope, tardiness, late, due = slopes[j] + end_price[j], tardinesses[j], lates[j], dues[j]
-    best, best_row, best_start = reject[j], -1, 0
-    for i in range(row_ptr[j], row_ptr[j + 1]):
-        if low[i] >= best:
-            break
-        m, p, a, b = mode[i], ticks[i], first[i], last[i]
-        lo, hi = use_ptr[m], use_ptr[m + 1]
-        c = const[i] + before[0, 0] * 0
-        for q in range(share_ptr[m], share_ptr[m + 1]):
-            c += share[share_index[q]]
-        for u in range(lo, hi):
-            c += rate[use_resource[u]] * use_amount[u] * p
-        own = _own(c, slope, tardiness, late, due, a + p)
-        if own >= best:
-            continue
-        value = own + _held(lo, hi, use_resource, use_amount, before, price, edges, bucket, a, a + p)
-        if value < best:
-            best, best_row, best_start = value, i, a
-        for t in (due - p, b):
-            if a < t <= b:
+    p, a, b = ticks[i], first[i], last[i]
+    best, best_start = limit, a
+    own = _own(c, slope, tardiness, late, due, a + p)
+    if own >= best:
+        return best, best_start
+    value = own + _held(lo, hi, use_resource, use_amount, before, price, edges, bucket, a, a + p)
+    if value < best:
+        best, best_start = value, a
+    for t in (due - p, b):
+        if a < t <= b:
+            own = _own(c, slope, tardiness, late, due, t + p)
+            if own < best:
+                value = own + _held(lo, hi, use_resource, use_amount, before, price, edges, bucket, t, t + p)
+                if value < best:
+                    best, best_start = value, t
+    for u in range(lo, hi):
+        r = use_resource[u]
+        for side in range(2):
+            shift = p * side
+            if a + shift >= edges[top]:
+                continue
+            k = 1 if a + shift < 0 else bucket[a + shift] + 1
+            while k <= top - side:
+                t = edges[k] - shift
+                if t > b:
+                    break
                 own = _own(c, slope, tardiness, late, due, t + p)
-                if own < best:
+                if own >= best:
+                    break
+                after = price[r, k] if k < top else price[r, k - 1] * 0
+                drops = after < price[r, k - 1]
+                rises = after > price[r, k - 1]
+                if t > a and ((side == 0 and drops) or (side == 1 and rises)):
                     value = own + _held(
                         lo, hi, use_resource, use_amount, before, price, edges, bucket, t, t + p
                     )
                     if value < best:
-                        best, best_row, best_start = value, i, t
-        for u in range(lo, hi):
-            r = use_resource[u]
-            for side in range(2):
-                shift = p * side
-                if a + shift >= edges[top]:
-                    continue
-                k = 1 if a + shift < 0 else bucket[a + shift] + 1
-                while k <= top - side:
-                    t = edges[k] - shift
-                    if t > b:
-                        break
-                    own = _own(c, slope, tardiness, late, due, t + p)
-                    if own >= best:
-                        break
-                    after = price[r, k] if k < top else price[r, k - 1] * 0
-                    drops = after < price[r, k - 1]
-                    rises = after > price[r, k - 1]
-                    if t > a and ((side == 0 and drops) or (side == 1 and rises)):
-                        value = own + _held(
-                            lo, hi, use_resource, use_amount, before, price, edges, bucket, t, t + p
-                        )
-                        if value < best:
-                            best, best_row, best_start = value, i, t
-                    k += 1
+                        best, best_start = value, t
+                k += 1
+    return best, best_start
+
+
+@part
+def _fallen(i: int, m: int, rows: Any, uses: Any, shares: Any, memory: Any) -> Any:
+    """How much the cost of row i can have fallen since the beginning, at most."""
+    use_ptr, use_resource, use_amount = uses
+    share_ptr, share_index = shares
+    drop, share_drop = memory[1], memory[2]
+    total = 0.0
+    for u in range(use_ptr[m], use_ptr[m + 1]):
+        total += use_amount[u] * drop[use_resource[u]]
+    total *= rows[4][i]
+    for q in range(share_ptr[m], share_ptr[m + 1]):
+        total += share_drop[share_index[q]]
+    return total
+
+
+@kernel
+def least(
+    j: int, rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any,
+    memory: Any,
+) -> Any:  # fmt: skip
+    """(least cost, row or -1 for rejection, start) of task j under the prices.
+
+    ``memory`` is (base, drop, share_drop, last, slack): row i costs at least base[i] less what its prices have fallen
+    in all, so that most rows need not be looked at again; last[j] is the row that was best before. An empty base:
+    nothing is remembered.
+    """
+    row_ptr, mode, const, low = rows[0], rows[1], rows[5], rows[6]
+    slopes, tardinesses, lates, dues, reject = tasks
+    use_ptr, use_resource, use_amount = uses
+    share_ptr, share_index = shares
+    zero = prices[1][0, 0] * 0
+    base, last_row, slack = memory[0], memory[3], memory[4]
+    remember = len(base) > 0
+    slope, tardiness, late, due = slopes[j] + end_price[j], tardinesses[j], lates[j], dues[j]
+    best, best_row, best_start = reject[j], -1, 0
+    known = last_row[j] if remember else -1
+    for n in range(row_ptr[j] - 1, row_ptr[j + 1]):
+        i = n
+        if n < row_ptr[j]:
+            if known < 0:
+                continue
+            i = known
+        elif low[i] >= best:
+            break
+        elif i == known:
+            continue
+        m = mode[i]
+        fallen = 0.0
+        if remember:
+            fallen = _fallen(i, m, rows, uses, shares, memory)
+            if base[i] - fallen >= best:
+                continue
+        c = const[i] + zero
+        for q in range(share_ptr[m], share_ptr[m + 1]):
+            c += share[share_index[q]]
+        for u in range(use_ptr[m], use_ptr[m + 1]):
+            c += rate[use_resource[u]] * use_amount[u] * rows[4][i]
+        limit = best + zero
+        if remember:
+            limit += slack[j]
+        value, start = _least_start(
+            i, use_ptr[m], use_ptr[m + 1], c, slope, tardiness, late, due, rows, uses, prices, limit
+        )
+        if remember:
+            base[i] = value + fallen
+        if value < best:
+            best, best_row, best_start = value, i, start
+    if remember:
+        last_row[j] = best_row
     return best, best_row, best_start
 
 
 @kernel
 def dual(
-    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, free: Any,
-    cost: Any, row: Any, start: Any,
+    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, memory: Any,
+    free: Any, cost: Any, row: Any, start: Any,
 ) -> None:  # fmt: skip
     """The minimum of every free task: fills ``cost``, ``row`` and ``start``."""
     accumulate(prices[0], prices[2], prices[1])
     for j in range(len(cost)):
         if free[j]:
-            cost[j], row[j], start[j] = least(j, rows, tasks, uses, shares, prices, share, end_price, rate)
+            found = least(j, rows, tasks, uses, shares, prices, share, end_price, rate, memory)
+            cost[j], row[j], start[j] = found
         else:
             cost[j], row[j], start[j] = 0, -1, 0
 
@@ -163,13 +223,16 @@ def add_use(used: Any, r: int, amount: Any, start: int, end: int, edges: Any, bu
 
 
 @kernel
-def project(share: Any, pairs: Any, budget: Any) -> None:
-    """Nearest shares >= 0 of one charge that sum to at most ``budget`` (Held, Wolfe and Crowder 1974)."""
+def project(share: Any, pairs: Any, budget: Any) -> Any:
+    """Nearest shares >= 0 of one charge that sum to at most ``budget`` (Held, Wolfe and Crowder 1974).
+
+    Returns what each has lost, at most.
+    """
     total = 0.0
     for q in pairs:
         total += share[q]
     if total <= budget:
-        return
+        return 0.0
     values = np.sort(share[pairs])[::-1]
     total, cut = 0.0, 0.0
     for n in range(len(values)):
@@ -179,13 +242,15 @@ def project(share: Any, pairs: Any, budget: Any) -> None:
             cut = level
     for q in pairs:
         share[q] = max(0.0, share[q] - cut)
+    return cut
 
 
 @kernel
 def sweep(
-    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, order: Any,
-    batches: int, step: float, share_step: float, average: float, mean_price: Any, mean_share: Any, areas: Any,
-    lengths: Any, pair_charge: Any, charge: Any, charge_ptr: Any, charge_pair: Any, energy: Any, ends: Any,
+    rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, memory: Any,
+    order: Any, batches: int, step: float, share_step: float, average: float, mean_price: Any, mean_share: Any,
+    areas: Any, lengths: Any, pair_charge: Any, charge: Any, charge_ptr: Any, charge_pair: Any, energy: Any,
+    ends: Any,
 ) -> None:  # fmt: skip
     """One epoch of the batched incremental subgradient method (Nedic and Bertsekas 2001): every task once.
 
@@ -195,6 +260,7 @@ def sweep(
     price, before, edges, bucket = prices
     use_ptr, use_resource, use_amount = uses
     share_ptr, share_index = shares
+    drop, share_drop = memory[1], memory[2]
     resources, buckets = price.shape
     used = np.zeros((resources, buckets))
     touched = np.zeros(len(charge), np.bool_)
@@ -205,7 +271,7 @@ def sweep(
         touched[:] = False
         for n in range(lo, hi):
             j = order[n]
-            _, i, start = least(j, rows, tasks, uses, shares, prices, share, end_price, rate)
+            _, i, start = least(j, rows, tasks, uses, shares, prices, share, end_price, rate, memory)
             if i < 0:
                 continue
             m, p = rows[1][i], rows[4][i]
@@ -217,15 +283,21 @@ def sweep(
                 pair = share_index[q]
                 share[pair] += share_step * charge[pair_charge[pair]]
                 touched[pair_charge[pair]] = True
-        part = (hi - lo) / len(order)
+        fraction = (hi - lo) / len(order)
         for r in range(resources):
+            most = 0.0
             for k in range(buckets):
-                moved = price[r, k] + step * (used[r, k] - part * areas[r, k]) / lengths[k]
-                price[r, k] = max(0.0, moved)
-                mean_price[r, k] += average * (price[r, k] - mean_price[r, k])
+                moved = max(0.0, price[r, k] + step * (used[r, k] - fraction * areas[r, k]) / lengths[k])
+                most = max(most, price[r, k] - moved)
+                price[r, k] = moved
+                mean_price[r, k] += average * (moved - mean_price[r, k])
+            drop[r] += most
         for c in range(len(charge)):
             if touched[c]:
-                project(share, charge_pair[charge_ptr[c] : charge_ptr[c + 1]], charge[c])
+                pairs = charge_pair[charge_ptr[c] : charge_ptr[c + 1]]
+                cut = project(share, pairs, charge[c])
+                for q in pairs:
+                    share_drop[q] += cut
         for q in range(len(share)):
             mean_share[q] += average * (share[q] - mean_share[q])
 

@@ -9,7 +9,7 @@ from optalloc.certificate import Certificate, combined, fixed_part, form_divisor
 from optalloc.errors import UnsupportedError
 from optalloc.problem import NEVER, Ints, Problem
 from optalloc.scope import Scope, Windows
-from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers
+from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers, no_memory
 from optalloc.solvers.prices.kernels import dual
 from optalloc.solvers.prices.layout import Layout, build_layout, capacity_areas
 
@@ -156,7 +156,8 @@ def _minima(layout: Layout, edges: Ints, price: Ints, share: Ints, end_price: In
     cost, row, start = (np.zeros(tasks, dtype=np.int64) for _ in range(3))
     rows, table, uses, shares = kernel_arrays(layout, np.int64)
     grid = (price, before, edges, bucket)
-    dual(rows, table, uses, shares, grid, share, end_price, rate, layout.scope.free, cost, row, start)
+    multipliers = (share, end_price, rate, no_memory(np.int64))
+    dual(rows, table, uses, shares, grid, *multipliers, layout.scope.free, cost, row, start)
     return cost
 
 
