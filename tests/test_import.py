@@ -25,6 +25,7 @@ PLACES = {
     "reservations": "placement",
     "staging": "placement",
     "objective_spec": "instance",
+    "options": "quantities",
     "parallel": "comparison",
     "certificate": "evaluation",
     "generators": "instance",

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 from scipy.optimize import linear_sum_assignment
+from typer.testing import CliRunner
 
+from optalloc.cli.app import app
 from optalloc.errors import InputError
 from optalloc.instance import Instance, Task, read_instance, write_instance
 from optalloc.io.formats import FORMATS, describe_formats, format_names, import_instance
 from optalloc.io.original import original_value
+from optalloc.options import Kind
 
 PROJECT = """************************************************************************
 file with basedata            : small.bas
@@ -403,12 +406,74 @@ def test_registry() -> None:
     assert {row["name"]: row["options"] for row in describe_formats()}["gap"] == ["maximise"]
     with pytest.raises(InputError, match="unknown format 'xyz'; known: assignment, "):
         import_instance("xyz", ["a"])
-    with pytest.raises(InputError, match="'psplib-mm' does not take maximise; it takes no options"):
+    with pytest.raises(InputError, match=r"options\.maximise: psplib-mm has no such option; known: none"):
         import_instance("psplib-mm", ["a"], maximise=True)
     with pytest.raises(InputError, match="exactly one file, got 2"):
         import_instance("gap", ["a", "b"])
     with pytest.raises(InputError, match=r"none\.txt"):
         import_instance("gap", ["none.txt"])
+
+
+@pytest.mark.parametrize("value", [False, "false", "False", "no", "off", "0"])
+def test_an_option_that_says_no(save: Save, value: object) -> None:
+    """The text "false" is not true: the values are costs, as without the option."""
+    path = save("small.txt", GAP)
+    assert import_instance("gap", [path], maximise=value).sha256 == import_instance("gap", [path]).sha256
+
+
+@pytest.mark.parametrize("value", [True, "true", "True", "YES", "on", "1"])
+def test_an_option_that_says_yes(save: Save, value: object) -> None:
+    """All ways to say so give a maximisation."""
+    instance = import_instance("gap", [save("small.txt", GAP)], maximise=value)
+    assert instance.meta["original"]["sense"] == "max"
+
+
+def test_options_are_read_from_text(save: Save) -> None:
+    """The second of two instances of two jobs, cut to its first job, whose due date 8 becomes 8 * 3 // 7."""
+    path = save("wt2.txt", "1 1 1 1 5 5 3 4 1 1 8 9")
+    chosen = {"jobs": 2, "number": 2, "first": 1}
+    instance = import_instance("wt", [path], **{name: str(value) for name, value in chosen.items()})
+    assert instance.sha256 == import_instance("wt", [path], **chosen).sha256
+    assert [task.due_s for task in instance.tasks] == [3]
+
+
+WRONG_OPTIONS = [(name, option, kind) for name in FORMATS for option, kind in FORMATS[name].options.items()]
+
+
+@pytest.mark.parametrize(("name", "option", "kind"), WRONG_OPTIONS)
+@pytest.mark.parametrize(
+    "value", ["abc", "", "-1", "1.5", "2x", "9" * 5000, "nan", "\u0663", -1, 0.5, None, [1]]
+)
+def test_wrong_option_values_are_refused(name: str, option: str, kind: Kind, value: object) -> None:
+    """Before the file is looked at; the message says what is allowed."""
+    wanted = {bool: "true or false", int: "a whole number of at least 1"}[kind.type]
+    with pytest.raises(InputError, match=rf"^options\.{option}: must be {wanted}, got "):
+        import_instance(name, ["none.txt"], **{option: value})
+
+
+def test_the_command_reads_options_as_python_does(save: Save, tmp_path: Path) -> None:
+    """`optalloc import --option NAME=VALUE`."""
+    wt, gap = save("wt2.txt", "1 1 1 1 5 5 3 4 1 1 8 9"), save("small.txt", GAP)
+    for name, path, options in (
+        ("wt", wt, {"jobs": 2, "number": 2, "first": 1}),
+        ("gap", gap, {"maximise": False}),
+        ("gap", gap, {"maximise": True}),
+    ):
+        out = tmp_path / "out.json"
+        pairs = [f"--option={option}={value}" for option, value in options.items()]
+        ran = CliRunner().invoke(app, ["import", name, str(path), "--out", str(out), *pairs])
+        assert ran.exit_code == 0
+        assert read_instance(out).sha256 == import_instance(name, [path], **options).sha256
+    ran = CliRunner().invoke(app, ["import", "gap", str(gap), "--out", str(out), "--option", "maximise=abc"])
+    assert (ran.exit_code, ran.stderr) == (2, "options.maximise: must be true or false, got 'abc'\n")
+
+
+def test_all_wrong_options_at_once() -> None:
+    """Unknown ones and wrong values."""
+    with pytest.raises(InputError) as caught:
+        import_instance("wt", ["none.txt"], numbr=1, jobs="x", first=0)
+    assert [fault.path for fault in caught.value.faults] == ["options.numbr", "options.jobs", "options.first"]
+    assert "did you mean 'number'?" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
