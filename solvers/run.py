@@ -57,7 +57,7 @@ def solve(
     time_limit
         Seconds of wall time, compiling and model building included.
     seed
-        Of everything that is drawn.
+        Of everything that is drawn; at least 0.
     start
         A plan to begin from; the result is never worse. One that breaks a rule is refused with a note.
     fixed
@@ -93,7 +93,7 @@ def solve(
     problem, instance = _compiled(instance_or_problem, objective, limits)
     scope = build_scope(problem, fixed, _whole("not_before", not_before), tasks)
     monitor = Monitor(scope, limit, max_gap=gap, began=began, on_event=on_event)
-    run = Run(entry, monitor, _whole("seed", seed), usable_cores(threads), instance.sha256)
+    run = Run(entry, monitor, _whole("seed", seed, least=0), usable_cores(threads), instance.sha256)
     reasons = shown_impossible(scope) or contradictions(scope)
     if reasons:
         return infeasible_result(run, reasons)
@@ -165,7 +165,9 @@ def _gap(value: Any) -> float | None:
     return None if value is None else _real("max_gap", value)
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole(name: str, value: Any, least: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if least is not None and value < least:
+        raise InputError(Fault(name, f"must be at least {least}, got {value}"))
     return int(value)

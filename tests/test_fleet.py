@@ -115,9 +115,11 @@ def test_the_same_seed_draws_the_same():
 
 
 def test_faults():
-    """No members; an option that is masked out."""
-    with pytest.raises(InputError, match="at least 1"):
+    """No members; a negative seed; an option that is masked out."""
+    with pytest.raises(InputError, match="size: must be at least 1"):
         Fleet(generator(), 0)
+    with pytest.raises(InputError, match="seed: must be at least 0, got -1"):
+        Fleet(generator(), 2, seed=-1)
     fleet = Fleet(generator(), 2)
     frame = fleet.frame()
     closed = int(np.flatnonzero(~frame.mask[: frame.option_ptr[1]])[0])

@@ -347,6 +347,7 @@ def test_time_limits_of_any_number_type(world, limit):
         ("max_gap", -0.1, ValueError),
         ("max_gap", "0", TypeError),
         ("seed", 1.5, TypeError),
+        ("seed", -1, InputError),
         ("not_before", 1.5, TypeError),
         ("not_before", -1, ValueError),
         ("threads", 0, ValueError),

@@ -52,7 +52,7 @@ class Fleet:
     size
         How many episodes at a time.
     seed
-        Of the instances that are drawn.
+        Of the instances that are drawn; at least 0.
     discipline, transfers
         See `Episode`.
 
@@ -67,6 +67,8 @@ class Fleet:
     ):
         if size < 1:
             raise InputError(Fault("size", f"must be at least 1, got {size}"))
+        if seed < 0:
+            raise InputError(Fault("seed", f"must be at least 0, got {seed}"))
         self.source, self.discipline, self.transfers = source, discipline, transfers
         self._rngs = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(size)]
         self.episodes = [self._next(rng) for rng in self._rngs]
