@@ -207,7 +207,7 @@ def _run(text: str, solver: str, seed: int, time_limit: float, threads: int) -> 
 
 
 def _row(instance: str, solver: str, seed: int, answer: Mapping[str, Any]) -> Row:
-    known = {k: answer[k] for k in Row.__dataclass_fields__ if k in answer}
+    known = {k: answer[k] for k in Row.__dataclass_fields__ if answer.get(k) is not None}  # None: no plan
     known |= {"instance": instance, "solver": solver, "seed": seed, "gap": None}
     return Row(**known)
 
