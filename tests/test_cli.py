@@ -129,6 +129,25 @@ def test_wrong_usage_and_bad_input_exit_with_two_and_name_the_culprit(run, tiny,
     assert "Traceback" not in err
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(run, tiny, tmp_path):
+    """A link that leads nowhere but to itself: named as it was given, and the solver never runs."""
+    loop = tmp_path / "loop.json"
+    loop.symlink_to(loop)
+    code, out, err = run("solve", tiny, "--solver", "wspt", "--out", loop)
+    assert (code, out) == (2, "")
+    assert f"--out: {loop}" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+def test_a_plan_is_written_where_a_link_leads(run, tiny, tmp_path):
+    """The link stays."""
+    (tmp_path / "link.json").symlink_to("plan.json")
+    assert run("solve", tiny, "--solver", "wspt", "--out", tmp_path / "link.json")[0] == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert run("verify", tiny, tmp_path / "plan.json")[0] == 0
+
+
 def test_all_faults_of_a_file_are_reported_at_once(run, tmp_path):
     """Three faults in one file: three lines, each with the file and the path inside it."""
     document = json.loads(json.dumps(TINY))

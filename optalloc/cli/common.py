@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any, NoReturn, ParamSpec
 import typer
 
 from optalloc.errors import Fault, InputError, UnsupportedError
+from optalloc.io.atomic import can_write
 
 __all__ = [
     "Exit", "checked", "fail", "finite_number", "parse_limits", "parse_pairs", "print_json", "say", "writable",
@@ -100,8 +102,14 @@ def parse_limits(texts: list[str] | None) -> dict[str, str]:
 
 
 def writable(option: str, path: Path | None) -> None:
-    """Refuse an output whose folder does not exist before any work is done."""
-    if path is not None and not path.resolve().parent.is_dir():
+    """Refuse an output that cannot be written before any work is done."""
+    if path is None:
+        return
+    if not Path(os.path.realpath(path)).parent.is_dir():
         fail(option, f"{path}: the folder does not exist")
-    if path is not None and path.is_dir():
+    if path.is_dir():
         fail(option, f"{path}: is a folder")
+    try:
+        can_write(path)
+    except OSError as error:
+        fail(option, f"{path}: cannot be written ({error.strerror})")
