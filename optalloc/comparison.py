@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from optalloc.errors import InputError
+from optalloc.errors import Fault, InputError
 from optalloc.instance import Instance
 from optalloc.io.atomic import write_text
 from optalloc.parallel import Engine, get_engine
@@ -111,8 +111,8 @@ class Comparison:
 
 
 def compare(
-    instances: Iterable[Instance | str | Path],
-    solvers: Sequence[str],
+    instances: Iterable[Instance | str | Path] | Instance | str | Path,
+    solvers: Sequence[str] | str,
     *,
     time_limit: float = 60.0,
     seeds: int = 1,
@@ -128,7 +128,7 @@ def compare(
     Parameters
     ----------
     instances
-        Instances, files, or names of the index.
+        Instances, files, or names of the index; one that is given twice is solved once.
     solvers
         Names, ``module:object``, or the groups ``rules`` and ``exact``.
     time_limit
@@ -147,10 +147,10 @@ def compare(
     Raises
     ------
     InputError
-        For malformed instances or unknown solvers, before anything runs.
+        For malformed instances, different instances of one name, or unknown solvers, before anything runs.
     """
-    texts = dict(_loaded(item) for item in instances)
-    names = expand_solvers(solvers)
+    texts = _texts([instances] if isinstance(instances, Instance | str | Path) else instances)
+    names = expand_solvers([solvers] if isinstance(solvers, str) else solvers)
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
     jobs_list = [(i, s, seed) for i in texts for s in names for seed in range(seeds)]
@@ -189,12 +189,28 @@ def expand_solvers(names: Sequence[str]) -> list[str]:
     return list(expanded)
 
 
-def _loaded(item: Instance | str | Path) -> tuple[str, str]:
-    """(name shown, canonical text) of an instance."""
+def _texts(items: Iterable[Instance | str | Path]) -> dict[str, str]:
+    """Name -> canonical text of the instances; rows and files are told apart by the name."""
     from optalloc.io.reading import read
 
-    instance = item if isinstance(item, Instance) else read(item)
-    return instance.name, instance.canonical()
+    texts: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    faults: list[Fault] = []
+    for item in items:
+        try:
+            instance = item if isinstance(item, Instance) else read(item)
+        except InputError as error:
+            faults += error.faults
+            continue
+        name, text = instance.name, instance.canonical()
+        source = f"an instance named {name!r}" if isinstance(item, Instance) else str(item)
+        if texts.setdefault(name, text) != text:
+            message = f"is named {name!r} as {sources[name]} is, but differs from it; change one `name`"
+            faults.append(Fault("name", message, source))
+        sources.setdefault(name, source)
+    if faults:
+        raise InputError(faults)
+    return texts
 
 
 def _run(text: str, solver: str, seed: int, time_limit: float, threads: int) -> dict[str, Any]:

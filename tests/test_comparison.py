@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import optalloc as oa
 from optalloc import parallel
 from optalloc.cli.app import app
 
@@ -80,3 +81,34 @@ def test_a_run_without_a_plan_has_its_line_in_the_table(run, write, document, me
     row = json.loads(out)["rows"][0]
     assert isinstance(row["terms"], dict)
     assert isinstance(row["metrics"], dict)
+
+
+# which instances -------------------------------------------------------------------------------------------
+def test_two_instances_of_one_name_are_refused(run, write):
+    """Both are named, and all faults at once; neither is dropped in silence."""
+    first, second = write(two_jobs(), "a.json"), write(two_jobs(ticks=(2, 6)), "b.json")
+    shipped = write(two_jobs("real-8"), "c.json")
+    code, out, err = run(first, second, "real-8", shipped, "nowhere.json", "--solvers", "wspt")
+    assert (code, out) == (2, "")
+    lines = err.strip().splitlines()
+    assert len(lines) == 3
+    assert str(second) in lines[0]
+    assert str(first) in lines[0]
+    assert str(shipped) in lines[1]
+    assert "real-8" in lines[1]
+    assert "nowhere.json" in lines[2]
+
+
+def test_one_instance_given_twice_is_solved_once(run, write):
+    """Under one name; the same tasks under another name are another instance."""
+    files = write(two_jobs(), "a.json"), write(two_jobs(), "b.json"), write(two_jobs("other"), "c.json")
+    code, out, _ = run(*files, "--solvers", "wspt", "--json")
+    assert (code, [row["instance"] for row in json.loads(out)["rows"]]) == (0, ["two jobs", "other"])
+
+
+def test_one_instance_and_one_solver_need_no_list(run, write):
+    """From Python."""
+    path = write(two_jobs())
+    for given in (path, str(path), oa.read(path)):
+        rows = oa.compare(given, "wspt").rows
+        assert [(row.instance, row.solver, row.status) for row in rows] == [("two jobs", "wspt", "FEASIBLE")]
