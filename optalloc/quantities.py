@@ -22,6 +22,8 @@ LIMIT: Final = 2**53
 """No number of an instance is larger; beyond it, solvers that compute in doubles lose units."""
 _FINEST: Final = 30
 """Digits allowed after the decimal point: a guard against texts such as 1e-999999999."""
+_FARTHEST: Final = 10**9
+"""Exponent that stands for those that Decimal cannot hold."""
 _JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -50,7 +52,13 @@ class Number(Decimal):
     @classmethod
     def _trusted(cls, text: str) -> "Number":
         """A number whose text is known to be one."""
-        number = super().__new__(cls, text)
+        try:
+            number = super().__new__(cls, text)
+        except (
+            decimal.InvalidOperation
+        ):  # an exponent beyond all that Decimal holds, and so beyond every range
+            digits, _, exponent = text.lower().partition("e")
+            number = super().__new__(cls, f"{digits}e{'-' * exponent.startswith('-')}{_FARTHEST}")
         number.text = text
         return number
 
@@ -107,7 +115,8 @@ def _convert(value: object) -> Number:
 
 
 def _check_magnitude(number: Decimal, text: str) -> None:
-    if abs(number) > LIMIT:
+    """By comparison, which is exact: arithmetic such as abs() rounds, and overflows beyond 1e999999."""
+    if not -LIMIT <= number <= LIMIT:
         raise ValueError(f"must not exceed 2^53 in magnitude, got {text[:40]}")
     exponent = number.as_tuple().exponent
     if isinstance(exponent, int) and exponent < -_FINEST:
@@ -130,12 +139,9 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def parse_float(text: str) -> Number | float:
-    """Hook for JSON numbers with a point or an exponent; inf where even Decimal gives up."""
-    try:
-        return Number._trusted(text)
-    except decimal.InvalidOperation:
-        return math.inf
+def parse_float(text: str) -> Number:
+    """Hook for JSON numbers with a point or an exponent."""
+    return Number._trusted(text)
 
 
 def parse_int(text: str) -> int | Number:

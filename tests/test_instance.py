@@ -94,7 +94,17 @@ def test_other_things_are_not_numbers(wrong: object) -> None:
         as_number(wrong)
 
 
-@pytest.mark.parametrize("large", [2**53 + 1, 1e16, Decimal("9007199254740992.0001"), 10**30, -(2**54)])
+LARGE = [2**53 + 1, 1e16, Decimal("9007199254740992.0001"), 10**30, -(2**54)]
+LARGE += [
+    Decimal("1e999999"),
+    Decimal("-1e999999999"),
+    Number("1e999999999"),
+    Number("-1e99999999999999999999"),
+]
+LARGE += [Decimal("9007199254740992." + "0" * 28 + "1")]  # 45 digits, of which arithmetic keeps 28
+
+
+@pytest.mark.parametrize("large", LARGE)
 def test_magnitudes_past_two_to_the_53_are_refused(large: object) -> None:
     """Larger numbers lose units in solvers that compute in doubles."""
     with pytest.raises(ValueError, match=r"2\^53"):
@@ -102,6 +112,18 @@ def test_magnitudes_past_two_to_the_53_are_refused(large: object) -> None:
     assert as_number(2**53) == 2**53
     with pytest.raises(InputError, match="devices: must not exceed 2"):
         Use(node="n", devices=10**5000)
+
+
+@pytest.mark.parametrize("zeros", [0, 3, 30, 300])
+def test_exponents_of_any_length_are_read(zeros: int) -> None:
+    """A number that Decimal cannot hold keeps its literal and its sign, and is out of range on the right side."""
+    far = "9" * 10 + "0" * zeros
+    assert Number(f"1e{far}") > 10**30 > Number(f"-2.5E+{far}")
+    assert 0 < Number(f"1e-{far}") < Decimal("1e-30")
+    assert as_number(Number(f"0e{far}")) == 0
+    assert str(Number(f"-2.5E+{far}")) == f"-2.5E+{far}"
+    with pytest.raises(ValueError, match="more than 30 decimals"):
+        as_number(Number(f"1e-{far}"))
 
 
 def test_number_is_a_decimal_that_keeps_its_literal() -> None:

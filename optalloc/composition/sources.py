@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from optalloc.errors import Fault, InputError
+from optalloc.quantities import parse_float
 
 __all__ = ["SOURCES", "Reader", "number", "whole"]
 
@@ -118,7 +119,7 @@ class Reader:
     def json(self, name: str) -> Any:
         """A JSON file; numbers with a point are read as exact decimals."""
         try:
-            return json.loads(self.text(name), parse_float=Decimal)
+            return json.loads(self.text(name), parse_float=parse_float)
         except json.JSONDecodeError as error:
             raise InputError(
                 Fault(f"line {error.lineno}", f"is not JSON: {error.msg}.", self.path(name))
