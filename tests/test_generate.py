@@ -130,6 +130,42 @@ def test_faults_are_reported_together():
         generate("nothing")
 
 
+FAR = [
+    1e300,
+    1e-300,
+    "1e999999999",
+    "1e-999999999",
+    "1e99999999999999999999",
+    10**400,
+    "9" * 5000,
+    -1,
+    "",
+    [],
+    None,
+]
+
+
+@pytest.mark.parametrize("knob", ["load", "coupling"])
+@pytest.mark.parametrize("value", [*FAR, 10_001, Decimal("1e-7"), "0." + "3" * 21])
+def test_knobs_out_of_range(knob, value):
+    """One message with the range, before anything is computed with the value (a load of None is the preset's)."""
+    if (knob, value) == ("load", None):
+        return
+    with pytest.raises(
+        InputError, match=f"^{knob}: must be .*from 0.000001 to 10000 with at most .* got"
+    ) as caught:
+        generate("geo", tasks=3, **{knob: value})
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("load", ["0.000001", 10_000, 1 / 3])
+@pytest.mark.parametrize("coupling", ["0.000001", 10_000, "9999.999999", 0])
+def test_knobs_within_range_give_problems_that_compile(preset, load, coupling):
+    """At the ends of both ranges no number passes what an instance or a problem may hold."""
+    assert compile_problem(generate(preset, tasks=30, load=load, coupling=coupling)).num_tasks >= 30
+
+
 @pytest.mark.parametrize("value", [True, "many", None])
 def test_tasks_must_be_an_integer(value):
     """Booleans, texts and None are refused, not converted."""

@@ -68,8 +68,8 @@ def compose(
     seed
         Same data, parameters and seed: the same file, byte by byte.
     coupling
-        Multiplies dataset sizes, >= 0. Default is 10, since real data cost next to nothing to move beside
-        jobs of hours. At 0 every dataset is at home at every site.
+        Multiplies dataset sizes: 0, or 0.000001 to 10000 with at most 6 decimals. Default is 10, since real
+        data cost next to nothing to move beside jobs of hours. At 0 every dataset is at home at every site.
     offset
         First row of the sorted trace; default is drawn.
 

@@ -40,11 +40,11 @@ def generate(
     tasks
         Number of tasks, >= 1.
     load
-        Least device-ticks of all tasks / (devices x release span), > 0; the releases are spread to meet it.
-        Default is the preset's.
+        Least device-ticks of all tasks / (devices x release span), 0.000001 to 10000; the releases are
+        spread to meet it. Default is the preset's.
     coupling
-        Weight of moving data, >= 0: multiplies dataset sizes and egress prices. At 0 every dataset is at home
-        at every site and nothing is ever moved.
+        Weight of moving data, 0.000001 to 10000 with at most 6 decimals, or 0: multiplies dataset sizes and
+        egress prices. At 0 every dataset is at home at every site and nothing is ever moved.
     seed
         Same parameters and seed: the same file, byte by byte.
 
