@@ -40,6 +40,8 @@ _MOST_STARTS: Final = 60_000
 """Starts up to which it is worth building at all."""
 _STARTS_PER_SECOND: Final = 1_000
 """How many starts of it need a second for a bound that is better than the prices' (measured: root and first cuts)."""
+_QUICK: Final = 0.05
+"""Part of the time that the first prices may take, for the search to wait until they are refined."""
 _FIRST_SEARCH: Final = 3.0
 """Seconds of search, at most, before anything else builds on the plan."""
 _MOST_LOOKED_AT: Final = 20_000_000
@@ -105,14 +107,19 @@ class _Team:
         if not COMPILED or self.monitor.best is None:
             self.take_turns()
             return
+        began = self.monitor.elapsed
         self.bound(level, STAGES, 0.3)
+        quick = self.monitor.elapsed - began < _QUICK * self.monitor.remaining
         if starts_left(self.windows(level), _MOST_STARTS) <= _FEWEST_STARTS:
             self.exact("highs", 0.3, level)
         if self.done or self.level != level:
             return
-        self.bound(level, REFINING, 0.2)  # better prices are a better guide, too
-        self.search(level, min(0.05, _FIRST_SEARCH / max(_FIRST_SEARCH, self.monitor.remaining)))
+        if quick:
+            self.bound(level, REFINING, 0.2)  # better prices are a better guide, too
+            self.search(level, min(0.05, _FIRST_SEARCH / max(_FIRST_SEARCH, self.monitor.remaining)))
         with self.searching(level):
+            if not quick:
+                self.bound(level, REFINING, 0.3)
             round_ = 0
             while not self.done and self.level == level:
                 self.prove(level, round_)

@@ -22,7 +22,6 @@ from optalloc.problem import Plan
 from optalloc.result import Termination
 from optalloc.solvers.base import LevelAnswer, LevelTask, Outcome, Request
 from optalloc.solvers.cpsat_options import apply_options, check_options
-from optalloc.solvers.interrupts import rearm
 from optalloc.solvers.levels import solve_levels
 from optalloc.solvers.registry import solver
 from optalloc.solvers.shrinking import shrink
@@ -164,7 +163,6 @@ class _Run:
         thread.start()
         try:
             while not self._attend():
-                rearm()
                 if self._should_stop():
                     self.native.stop_search()
         finally:  # also when a plan is broken or the user presses Ctrl-C: the search never outlives the call

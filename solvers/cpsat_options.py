@@ -9,6 +9,7 @@ from optalloc.errors import Fault, InputError
 
 __all__ = ["apply_options", "check_options"]
 
+_SET_BY = {"catch_sigint_signal": "Ctrl-C ends a run in any case, and its best plan is kept"}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -23,6 +24,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     native = cp_model.CpSolver()
     apply_options(native.parameters, options)
     native.parameters.log_search_progress = False
+    native.parameters.catch_sigint_signal = False  # else Ctrl-C kills the process from now on
     # CP-SAT looks at the ranges only when it solves something.
     if native.solve(cp_model.CpModel()) == cp_model.MODEL_INVALID:
         raise InputError(Fault("options", f"CP-SAT says: {native.solution_info()}"))
@@ -41,7 +43,7 @@ def apply_options(parameters: Any, options: Mapping[str, Any]) -> None:
     Raises
     ------
     InputError
-        A name that CP-SAT does not know, or a value that it does not take: all of them.
+        A name that CP-SAT does not know or that is set by us, or a value that it does not take: all of them.
     """
     faults = [fault for name, value in options.items() if (fault := _apply(parameters, name, value))]
     if faults:
@@ -51,6 +53,8 @@ def apply_options(parameters: Any, options: Mapping[str, Any]) -> None:
 def _apply(parameters: Any, name: str, value: Any) -> Fault | None:
     """Set one parameter, or say what is wrong with it."""
     path = f"options.{name}"
+    if name in _SET_BY:
+        return Fault(path, f"cannot be set here; {_SET_BY[name]}")
     if not isinstance(getattr(type(parameters), name, None), property):
         return Fault(path, f"CP-SAT has no parameter {name!r}; see its SatParameters")
     old = getattr(parameters, name)

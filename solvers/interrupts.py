@@ -8,7 +8,7 @@ from types import FrameType
 
 from optalloc.solvers.base import Monitor
 
-__all__ = ["interruptible", "rearm"]
+__all__ = ["interruptible"]
 
 
 @contextmanager
@@ -32,10 +32,3 @@ def interruptible(monitor: Monitor) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def rearm() -> None:
-    """Put Python's handler of SIGINT back in its place: a native search may have reset it to the default."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is threading.main_thread() and callable(handler):
-        signal.signal(signal.SIGINT, handler)

@@ -1,5 +1,6 @@
 """`bound`: prices of capacity, a proven lower bound at every size, and a certificate that anyone can re-check."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,13 +102,13 @@ def price_bound(
             best.layout, best.prices, best.proof = layout, prices, proof
             monitor.bound(level, value, "bound", caps)
 
-    prices = best.prices
-    for round_ in range(1 + (_ROUNDS if weights.any and problem.num_tasks else 0)):
+    prices, rounds = best.prices, 1 + (_ROUNDS if weights.any and problem.num_tasks else 0)
+    for round_ in range(rounds):
         prices = ascend(
             layout,
             prices,
             seed=seed + round_,
-            settings=settings,
+            settings=replace(settings or Settings(), seconds=monitor.remaining / (rounds - round_)),
             should_stop=monitor.should_stop,
             on_stage=lambda found, layout=layout: keep(layout, found),  # type: ignore[misc]
         )

@@ -9,7 +9,7 @@ from optalloc.problem import NEVER, Form, Ints, Plan, Problem, Transfer
 from optalloc.scope import Scope, Windows
 from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.arrays import Cap, Core, Guide, build_core, build_state
-from optalloc.solvers.lns.loop import keep, left_shift, list_tasks, put, search
+from optalloc.solvers.lns.loop import EVERY_MODE, keep, left_shift, list_tasks, put, search
 from optalloc.solvers.lns.neighbours import NAMES
 from optalloc.solvers.lns.placing import value
 from optalloc.solvers.prices.layout import Floats
@@ -137,11 +137,11 @@ class CompiledSearch:
         return Plan(mode, np.where(mode >= 0, rows[:, 1], 0), (*self.scope.transfers, *moved))
 
     def list_plan(self, priority: Floats, theta: float) -> bool:
-        """List scheduling, least priority first; whether every task found its place."""
+        """List scheduling over all modes, least priority first; whether every task found its place."""
         fixed = np.column_stack([self.scope.mode, np.where(self.scope.mode >= 0, self.scope.start, 0)])
         self._fill(fixed, np.full(self.scope.problem.num_replicas, -1, dtype=np.int64))
         rank = priority_order(self.scope.problem, priority)
-        if list_tasks(self.core.c, self.core.x, self.s, rank, self._count, theta) >= 0:
+        if list_tasks(self.core.c, self.core.x, self.s, rank, theta) >= 0:
             return False
         keep(self.core.c, self.s)
         return True
@@ -149,7 +149,7 @@ class CompiledSearch:
     @property
     def _count(self) -> int:
         if not self.priced:
-            return 2**40
+            return EVERY_MODE
         return SHORTLIST if self.tasks < MANY else 2 * SHORTLIST // 3
 
     def steps(self, slack: float) -> int:

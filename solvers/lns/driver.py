@@ -40,7 +40,7 @@ OFFER_SECONDS = 0.4
 FEW = 60
 """Up to so many tasks the dispatch rules are tried as well, where the compiled list scheduler has a plan."""
 
-THETAS = (0.8, 0.9, 1.0, 1.1)
+THETAS = (0.5, 0.7, 0.8, 0.9, 1.0, 1.1)
 """Weights of the prices in list scheduling."""
 
 Search = CompiledSearch | GeneralSearch
@@ -199,7 +199,8 @@ def _prices(request: Request, form: Form, allowed: Windows, budget: Budget) -> t
     def should_stop() -> bool:
         return monitor.should_stop() or (not budget.iterations and monitor.elapsed > limit)
 
-    settings = Settings(stages=(*STAGES[: 4 if many else 3], *REFINING))
+    seconds = np.inf if budget.iterations else PRICE_SHARE[many] * budget.seconds
+    settings = Settings(stages=(*STAGES[: 4 if many else 3], *REFINING), seconds=seconds)
     prices = ascend(
         layout, no_prices(layout, until), seed=request.seed, settings=settings, should_stop=should_stop
     )

@@ -12,7 +12,7 @@ from optalloc.solvers.prices.layout import Floats, Layout
 
 __all__ = ["price_guide", "reduced_costs"]
 
-MOST_ROWS = 96
+MOST_ROWS = 512
 """Rows of a task whose reduced cost is worked out, those with the least own cost first; the rest follow unpriced."""
 
 

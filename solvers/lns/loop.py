@@ -74,13 +74,11 @@ def left_shift(c: Any, s: Any, rank: Any) -> None:
 
 
 @kernel
-def list_tasks(c: Any, x: Any, s: Any, rank: Any, count: int, theta: float) -> Whole:
+def list_tasks(c: Any, x: Any, s: Any, rank: Any, theta: float) -> Whole:
     """List scheduling: put every waiting task in the order ``rank``; returns the first that has no place, or -1."""
     for n in range(len(rank)):
         j = rank[n]
-        if s[plan_row(c, j) + at.CHOSEN] != FREE or _insert(c, x, s, j, count, theta, 0.0):
-            continue
-        if not _insert(c, x, s, j, EVERY_MODE, theta, 0.0):
+        if s[plan_row(c, j) + at.CHOSEN] == FREE and not _insert(c, x, s, j, EVERY_MODE, theta, 0.0):
             return j
     return -1
 

@@ -5,6 +5,7 @@ The bound at any prices is valid; here floats look for large ones, `optalloc.sol
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,12 @@ quarter of these need four times as many epochs for the same bound, with 1,000 t
 REFINING = (Stage(1600, 150, 0.6, 0.003),)
 """From the prices of `STAGES` on, if there is time: most of what is left to the optimum of the relaxation."""
 
+FEW = 600
+"""With more tasks the steps grow with their number to the power of 0.45: measured at 10,000."""
+
+MANY_IN_BATCH = 25
+"""Tasks in a batch where there are many."""
+
 SLACK = 0.1
 """Rows are worked out exactly up to this part beyond the least cost, so that they need not be looked at next time."""
 
@@ -60,7 +67,10 @@ class Settings:
     Attributes
     ----------
     batches
-        Batches of tasks in one epoch, at most; at least four tasks to a batch.
+        Batches of tasks in one epoch, at most; at least four tasks to a batch. With many tasks there are more.
+    seconds
+        Time for all stages: where it is short, the steps fall faster, and each stage but the last takes half of what is
+        left.
     share_step
         Step of the shares of a charge, as a part of the charge, at step 1.
     simplex_step
@@ -70,6 +80,7 @@ class Settings:
     """
 
     batches: int = 50
+    seconds: float = np.inf
     share_step: float = 0.05
     simplex_step: float = 0.3
     patience: int = 100
@@ -132,12 +143,15 @@ def ascend(
     settings = settings or Settings()
     generator = np.random.default_rng(seed)
     best = evaluate_prices(layout, prices)
+    until = perf_counter() + settings.seconds
     for number, stage in enumerate(settings.stages):
         finer = split(best, stage.buckets)
         if number and len(finer.edges) == len(best.edges):
             continue
+        left = until - perf_counter()
+        clock = _Clock(left if number + 1 == len(settings.stages) else left / 2)
         best = evaluate_prices(layout, finer)
-        best = _run_stage(layout, best, stage, settings, generator, should_stop)
+        best = _run_stage(layout, best, stage, settings, generator, should_stop, clock)
         on_stage(best)
         if should_stop():
             break
@@ -240,6 +254,18 @@ def kernel_arrays(layout: Layout, number: Any) -> tuple[tuple[Any, ...], ...]:
     return rows, tasks, uses, (layout.share_ptr, layout.share)
 
 
+class _Clock:
+    """How much of some seconds is used."""
+
+    def __init__(self, seconds: float):
+        self._began, self._seconds = perf_counter(), max(1e-3, seconds)
+
+    @property
+    def used(self) -> float:
+        """Part that is used, 0 at the beginning."""
+        return (perf_counter() - self._began) / self._seconds
+
+
 def _run_stage(
     layout: Layout,
     best: Prices,
@@ -247,6 +273,7 @@ def _run_stage(
     settings: Settings,
     generator: np.random.Generator,
     should_stop: Callable[[], bool],
+    clock: "_Clock",
 ) -> Prices:
     work = _Work(layout, best.edges)
     free = np.flatnonzero(layout.scope.free)
@@ -254,14 +281,17 @@ def _run_stage(
         return best
     price, share, simplex = best.price.copy(), best.share.copy(), best.simplex.copy()
     mean_price, mean_share = price.copy(), share.copy()
-    batches = max(1, min(settings.batches, len(free) // 4))
-    unit = _step_unit(layout, best, work)
+    batches = max(1, min(max(settings.batches, len(free) // MANY_IN_BATCH), len(free) // 4))
+    unit = _step_unit(layout, best, work) * max(1.0, len(free) / FEW) ** 0.45
     rows, tasks, uses, shares, grid = work.arrays(price)
     slack = SLACK * np.abs(best.cost)
     near, mean = _Memory(work, slack), _Memory(work, slack)
     since = 0
     for epoch in range(stage.epochs):
-        factor = stage.large * (stage.small / stage.large) ** (epoch / max(1, stage.epochs - 1))
+        progress = max(epoch / max(1, stage.epochs - 1), clock.used)
+        if progress > 1:
+            break
+        factor = stage.large * (stage.small / stage.large) ** progress
         end_price, rate = multipliers(layout, simplex)
         energy, ends = np.zeros(layout.problem.num_resources), np.zeros(work.tasks)
         sweep(
