@@ -376,6 +376,31 @@ def test_deterministic_runs_are_equal(endless: Problem) -> None:
     assert (first.plan.start == second.plan.start).all()
 
 
+CTRL_C = """
+import os, signal
+import optalloc as oa
+
+def interrupt(point):
+    if point.source == "rules":  # the options have been looked at, and the model is not yet built
+        os.kill(os.getpid(), signal.SIGINT)
+
+result = oa.solve("real-8", "cpsat", on_event=interrupt)
+print(result.status.value, result.termination.value)
+"""
+
+
+def test_ctrl_c_before_the_search() -> None:
+    """CP-SAT leaves SIGINT with a handler of its own wherever it is not told not to."""
+    ran = subprocess.run([sys.executable, "-c", CTRL_C], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout.split()) == (0, ["FEASIBLE", "USER"]), ran.stderr
+
+
+def test_handler_of_ctrl_c_is_no_option() -> None:
+    """Refused with what happens instead."""
+    with pytest.raises(InputError, match="catch_sigint_signal: cannot be set here; Ctrl-C ends a run"):
+        check_options({"catch_sigint_signal": True})
+
+
 # numbers --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("value", "bound"),
