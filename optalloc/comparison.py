@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
 
+from optalloc.agreement import Claim, Contradiction, contradictions
 from optalloc.errors import Fault, InputError
 from optalloc.instance import Instance
 from optalloc.io.atomic import write_text
@@ -71,6 +72,8 @@ class Comparison:
     rows: list[Row]
     settings: dict[str, Any]
     interrupted: bool = False
+    contradictions: list[Contradiction] = field(default_factory=list)
+    """Verified plans that refute what another run, or the index, has claimed; the row of that run is in ERROR."""
 
     @property
     def summary(self) -> dict[str, dict[str, Any]]:
@@ -79,11 +82,12 @@ class Comparison:
         return {name: _summary([row for row in self.rows if row.solver == name]) for name in solvers}
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON object with ``rows``, ``summary`` and ``settings``."""
+        """JSON object with ``rows``, ``summary``, ``contradictions`` and ``settings``."""
         rows = [{k: v for k, v in asdict(row).items() if k != "schedule"} for row in self.rows]
         return {
             "rows": rows,
             "summary": self.summary,
+            "contradictions": [asdict(found) for found in self.contradictions],
             "settings": self.settings,
             "interrupted": self.interrupted,
         }
@@ -123,7 +127,8 @@ def compare(
 ) -> Comparison:
     """Solve every instance with every solver and seed, each run in a process of its own.
 
-    A run that crashes or does not stop becomes a row with status ERROR; the others are unaffected.
+    A run that crashes or does not stop becomes a row with status ERROR; the others are unaffected. So does one whose
+    bound or proof a verified plan of another run refutes: see `Comparison.contradictions`.
 
     Parameters
     ----------
@@ -172,7 +177,10 @@ def compare(
     runner: Engine = get_engine(engine, jobs)
     comparison.interrupted = not runner(_run, arguments, time_limit + max(30.0, time_limit), keep)
     comparison.rows = [rows[index] for index in sorted(rows)]
-    _add_gaps(comparison.rows, texts)
+    for name, text in texts.items():
+        own, stored = [row for row in comparison.rows if row.instance == name], _stored_bounds(text)
+        comparison.contradictions += _refuted(name, own, stored)
+        _add_gaps(own, stored)
     return comparison
 
 
@@ -255,24 +263,56 @@ def reference_gap(values: Sequence[int], bounds: Mapping[int, int]) -> tuple[int
     return None
 
 
-def _add_gaps(rows: list[Row], texts: Mapping[str, str]) -> None:
-    for instance in texts:
-        own = [row for row in rows if row.instance == instance]
-        best = _best_bounds(own, texts[instance])
-        for row in own:
-            if not row.solved:
-                continue
-            found = reference_gap(
-                [level["objective"] for level in row.levels], {k: v for k, (v, _) in best.items()}
-            )
-            if found is not None:
-                level, row.gap = found
-                row.best_bound, row.best_bound_by = best[level]
+Bounds = dict[int, tuple[int, str]]
+"""Level -> (proven bound, by whom)."""
 
 
-def _best_bounds(rows: Iterable[Row], text: str) -> dict[int, tuple[int, str]]:
-    """Level -> (largest unconditional bound, who proved it), from the runs and from the index."""
-    best: dict[int, tuple[int, str]] = dict(_stored_bounds(text))
+def _refuted(instance: str, rows: list[Row], stored: Bounds) -> list[Contradiction]:
+    """Plans and claims that cannot both be right; what is refuted is dropped from ``rows`` and ``stored``."""
+    claims = {_run_name(row): row for row in rows}
+    index = [{"objective": None, "bound": stored[level][0]} for level in range(len(stored))]
+    found = contradictions(
+        instance,
+        [
+            *(Claim(by, row.levels, row.status == "INFEASIBLE") for by, row in claims.items()),
+            Claim("the index", index),
+        ],
+        max((row.weight_scale for row in rows), default=1),
+    )
+    for each in found:
+        if each.bound_by in claims:
+            _put_in_error(claims[each.bound_by], each)
+        else:
+            stored.clear()
+    return found
+
+
+def _run_name(row: Row) -> str:
+    return f"{row.solver} (seed {row.seed})"
+
+
+def _put_in_error(row: Row, found: Contradiction) -> None:
+    """As in a single run: of what a solver has claimed against a verified plan, only its own plan is kept."""
+    row.status, row.termination, row.bound = "ERROR", "ERROR", None
+    row.levels = [level | {"bound": None, "gap": None, "proven_by": None} for level in row.levels]
+    row.message = f"refuted by the verified plan of {found.plan_by}"
+
+
+def _add_gaps(rows: list[Row], stored: Bounds) -> None:
+    best = _best_bounds(rows, stored)
+    bounds = {level: bound for level, (bound, _) in best.items()}
+    for row in rows:
+        if not row.solved:
+            continue
+        found = reference_gap([level["objective"] for level in row.levels], bounds)
+        if found is not None:
+            level, row.gap = found
+            row.best_bound, row.best_bound_by = best[level]
+
+
+def _best_bounds(rows: Iterable[Row], stored: Bounds) -> Bounds:
+    """The largest unconditional bounds from the runs and from the index."""
+    best = dict(stored)
     for row in rows:
         for level, entry in enumerate(row.levels):
             bound = entry["bound"]
@@ -283,7 +323,7 @@ def _best_bounds(rows: Iterable[Row], text: str) -> dict[int, tuple[int, str]]:
     return best
 
 
-def _stored_bounds(text: str) -> dict[int, tuple[int, str]]:
+def _stored_bounds(text: str) -> Bounds:
     """The bounds that the index of shipped instances holds for exactly this instance."""
     import hashlib
 

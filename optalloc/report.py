@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from optalloc.agreement import Contradiction
 from optalloc.comparison import Comparison, Row
 from optalloc.problem import Problem
 from optalloc.result import Result
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["comparison_tables", "console", "plain_table", "price_table", "result_tables"]
+__all__ = ["comparison_tables", "console", "contradiction", "plain_table", "price_table", "result_tables"]
 
 _WIDTH_OF_FILES = 160
 """Columns where standard output is no terminal."""
@@ -108,7 +109,18 @@ def percent(gap: float | None) -> str:
     """A gap; exact zero is told apart from what rounds to it."""
     if gap is None:
         return "-"
-    return "0" if gap == 0 else f"{gap:.2%}" if gap >= 0.0001 else "<0.01%"
+    return "0" if gap == 0 else f"{gap:.2%}" if not 0 < gap < 0.0001 else "<0.01%"
+
+
+def contradiction(found: Contradiction) -> str:
+    """Who holds what, and who claims that it cannot be."""
+    plan, least = (scaled(value, found.weight_scale) for value in (found.objective, found.bound))
+    level = f" on level {found.level + 1}" if found.level else ""
+    claim = "no plan exists" if found.bound is None else f"nothing below {least} ({found.bound}) is possible"
+    return (
+        f"{found.instance}: CONTRADICTION: {found.plan_by} holds a verified plan of {plan} ({found.objective}){level}, "
+        f"but {found.bound_by} claims that {claim}: one of the two is wrong"
+    )
 
 
 def _certificate(result: Result) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """`compare`: rows, their claims against each other, and what is shown and written."""
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import optalloc as oa
 from optalloc import parallel
+from optalloc.agreement import Claim, contradictions
 from optalloc.cli.app import app
 
 POOL = [{"node": "pool", "devices": 1}]
@@ -112,3 +114,124 @@ def test_one_instance_and_one_solver_need_no_list(run, write):
     for given in (path, str(path), oa.read(path)):
         rows = oa.compare(given, "wspt").rows
         assert [(row.instance, row.solver, row.status) for row in rows] == [("two jobs", "wspt", "FEASIBLE")]
+
+
+# claims against each other ---------------------------------------------------------------------------------
+OWN = """
+from optalloc.placement import Timetable
+from optalloc.result import Termination
+from optalloc.scope import full_scope
+from optalloc.solvers.base import Outcome
+
+def plan(problem, tasks):
+    table = Timetable(full_scope(problem))
+    for task in tasks:
+        table.commit(table.earliest(task, int(problem.modes_of(task)[0])))
+    return table.plan()
+
+def wrong_optimum(request):
+    "Long before short: 5 + 7, said to be the least."
+    request.monitor.offer(plan(request.scope.problem, (1, 0)), "me")
+    request.monitor.bound(0, request.monitor.values[0], "me")
+    return Outcome(Termination.PROVEN)
+
+def wrong_bound(request):
+    request.monitor.bound(0, 10**6, "me")
+    return Outcome(Termination.COMPLETED)
+
+def wrong_proof(request):
+    return Outcome(Termination.PROVEN, infeasible=True)
+
+def wrong_second_level(request):
+    "The first level is right, the second is not: the wrong task is late."
+    request.monitor.offer(plan(request.scope.problem, (0, 1)), "me")
+    for level, value in enumerate(request.monitor.values):
+        request.monitor.bound(level, value, "me")
+    return Outcome(Termination.PROVEN)
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A module of solvers that claim too much."""
+    (tmp_path / "claiming.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "claiming"
+    sys.modules.pop("claiming", None)
+
+
+@pytest.mark.parametrize(
+    ("claim", "bound"), [("wrong_optimum", 12), ("wrong_bound", 10**6), ("wrong_proof", None)]
+)
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_plan_better_than_another_runs_proof_is_a_contradiction(run, write, own, claim, bound, order):
+    """The optimum is 2 + 7 = 9: both runs are named, the false claim is used for no gap, the exit code is 6."""
+    liar = f"{own}:{claim}"
+    code, out, err = run(write(two_jobs()), "--solvers", ",".join([liar, "cpsat"][::order]), "--json")
+    answer = json.loads(out)
+    found = {
+        "instance": "two jobs",
+        "level": 0,
+        "objective": 9,
+        "plan_by": "cpsat (seed 0)",
+        "bound": bound,
+        "bound_by": f"{liar} (seed 0)",
+        "weight_scale": 1,
+    }
+    assert (code, answer["contradictions"]) == (6, [found])
+    said = next(line for line in err.splitlines() if "CONTRADICTION" in line)
+    assert "cpsat (seed 0)" in said
+    assert f"{liar} (seed 0)" in said
+    rows = {row["solver"]: row for row in answer["rows"]}
+    assert (rows["cpsat"]["status"], rows["cpsat"]["gap"], rows["cpsat"]["best_bound"]) == ("OPTIMAL", 0, 9)
+    assert (rows[liar]["status"], rows[liar]["bound"], rows[liar]["gap"]) == ("ERROR", None, None)
+    assert answer["summary"][liar]["optimal"] == 0
+
+
+def test_a_contradiction_is_not_hidden_by_a_gap_that_is_allowed(run, write, own):
+    """Nor is the false bound printed as a fact."""
+    code, out, _ = run(write(two_jobs()), "--solvers", f"{own}:wrong_bound,spt,cpsat", "--max-gap", "0.5")
+    assert code == 6
+    assert "nothing below 9.00 is possible (proven by cpsat)" in out
+    assert "1,000,000" not in out
+
+
+def test_a_contradiction_on_a_later_level(run, write, own):
+    """Makespan 7 either way; the long job is late if it runs second, the short one is late in no order."""
+    document = two_jobs()
+    document["objective"] = {"levels": [{"makespan": 1}, {"late": 1}]}
+    document["tasks"][1]["due_s"] = 5 * 60
+    code, out, err = run(write(document), "--solvers", f"{own}:wrong_second_level,cpsat", "--json")
+    found = json.loads(out)["contradictions"]
+    assert [(each["level"], each["objective"], each["bound"]) for each in found] == [(1, 0, 1)]
+    assert code == 6
+    assert "on level 2" in err
+
+
+def test_a_plan_below_the_bound_of_the_index_is_a_contradiction(run, monkeypatch, tmp_path):
+    """For `compare` and for `verify`; whoever made the plan."""
+    from optalloc import instances
+
+    plan = tmp_path / "plan.json"
+    oa.write(instances.solution("real-8"), plan)
+    assert CliRunner().invoke(app, ["verify", "real-8", str(plan), "--max-gap", "0"]).exit_code == 0
+    wrong = instances.entry("real-8").lower * 3
+    monkeypatch.setattr(instances, "bounds_of", lambda sha256: {0: (wrong, "someone")})
+    result = CliRunner().invoke(app, ["verify", "real-8", str(plan), "--max-gap", "0.5"])
+    assert (result.exit_code, "CONTRADICTION" in result.stderr) == (6, True)
+    code, out, err = run("real-8", "--solvers", "wspt")
+    assert (code, "wspt (seed 0)" in err, "the index" in err) == (6, True, True)
+    assert "is possible" not in out
+
+
+def test_plans_that_are_merely_worse_contradict_nothing():
+    """A bound of a level speaks of plans that are no worse on the levels before."""
+    proven = Claim("a", [{"objective": 10, "bound": 10}, {"objective": 8, "bound": 8}])
+    held = Claim("b", [{"objective": 12, "bound": 5}, {"objective": 7, "bound": 7}])
+    assert contradictions("x", [proven, held]) == []
+    better = Claim("c", [{"objective": 11, "bound": None}, {"objective": 6, "bound": None}])
+    assert [(c.plan_by, c.bound_by, c.level) for c in contradictions("x", [proven, held, better])] == [
+        ("c", "b", 1)
+    ]
+    nothing = Claim("d", [{"objective": None, "bound": 10}, {"objective": None, "bound": 99}])
+    assert contradictions("x", [proven, nothing, Claim("e", infeasible=False)]) == []

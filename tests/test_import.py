@@ -27,6 +27,7 @@ PLACES = {
     "objective_spec": "instance",
     "options": "quantities",
     "parallel": "comparison",
+    "agreement": "comparison",
     "certificate": "evaluation",
     "generators": "instance",
     "composition": "instance",

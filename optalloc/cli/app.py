@@ -20,7 +20,7 @@ app = typer.Typer(
     name="optalloc",
     help="Which data, which devices, how many, and when, together: plans for deep-learning workloads, with proofs.",
     epilog="Exit codes: 0 done; 1 a rule is broken or a gap is passed; 2 wrong usage or input; 3 infeasible; "
-    "4 no plan within the limit; 5 internal error; 130 interrupted.",
+    "4 no plan within the limit; 5 internal error; 6 proofs contradict each other; 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

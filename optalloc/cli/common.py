@@ -33,6 +33,8 @@ class Exit(IntEnum):
     INFEASIBLE = 3
     NO_PLAN = 4
     INTERNAL = 5
+    CONTRADICTION = 6
+    """A verified plan is better than what has been proven to be possible: something is wrong with optalloc."""
     INTERRUPTED = 130
 
 

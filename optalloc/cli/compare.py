@@ -34,6 +34,7 @@ def compare(
 ) -> Exit:
     """Run every solver on every instance and seed; a crash of one run never loses the others."""
     from optalloc.comparison import compare as run
+    from optalloc.report import contradiction
 
     finite_number("--time-limit", time_limit)
     finite_number("--max-gap", max_gap)
@@ -58,6 +59,8 @@ def compare(
         print_json(result.to_dict())
     else:
         _print(result)
+    for found in result.contradictions:
+        say(contradiction(found))
     return _exit_code(result, max_gap)
 
 
@@ -74,6 +77,8 @@ def _print(result: Comparison) -> None:
 
 
 def _exit_code(result: Comparison, max_gap: float | None) -> Exit:
+    if result.contradictions:
+        return Exit.CONTRADICTION
     if result.interrupted:
         return Exit.INTERRUPTED
     if any(row.status == "ERROR" for row in result.rows):

@@ -55,6 +55,11 @@ def verify(
         print_json(answer)
     else:
         _print(answer, evaluation.notes)
+    if answer["gap"] is not None and answer["gap"] < 0:
+        say(
+            f"CONTRADICTION: the plan is valid and below the proven bound {answer['bound']}: one of the two is wrong"
+        )
+        return Exit.CONTRADICTION
     too_far = max_gap is not None and (answer["gap"] is None or answer["gap"] > max_gap)
     refused = answer["bound_valid"] is False
     return Exit.NOT_GOOD_ENOUGH if too_far or refused or not evaluation.valid else Exit.DONE
