@@ -30,6 +30,7 @@ __all__ = ["cpsat", "solve_level"]
 
 NAME: Final = "cpsat"
 POLL_SECONDS: Final = 0.05
+SPARE_SECONDS: Final = 1.0
 
 PROVEN, FOUND, IMPOSSIBLE, NOTHING = "proven", "found", "impossible", "nothing"
 _STATUS: Final[Mapping[Any, str]] = {
@@ -103,7 +104,9 @@ class _Run:
 
     @cached_property
     def native(self) -> cp_model.CpSolver:
-        """The solver with its parameters; the time limit is what building has left."""
+        """The solver with its parameters. We stop it when the time is up: its own limit, which it takes for reached
+        a little sooner, is behind ours, so that we know who has ended the search.
+        """
         native = cp_model.CpSolver()
         parameters = native.parameters
         parameters.num_workers = max(1, self.task.threads)
@@ -111,8 +114,8 @@ class _Run:
         _prefer_cuts(parameters)
         parameters.catch_sigint_signal = False  # the caller's thread watches for interrupts
         apply_options(parameters, self.task.options)
-        limit = min(self.task.monitor.remaining, parameters.max_time_in_seconds)
-        parameters.max_time_in_seconds = max(limit, 0.001)
+        limit = self.task.monitor.remaining + SPARE_SECONDS
+        parameters.max_time_in_seconds = min(limit, parameters.max_time_in_seconds)
         return native
 
     @cached_property
@@ -159,15 +162,16 @@ class _Run:
     def search(self) -> None:
         """Run CP-SAT; offer every plan, note every bound, stop when the monitor says so."""
         began = time.perf_counter()
+        native = self.native
         thread = threading.Thread(target=self._solve, name="cpsat", daemon=True)
         thread.start()
         try:
             while not self._attend():
                 if self._should_stop():
-                    self.native.stop_search()
+                    native.stop_search()
         finally:  # also when a plan is broken or the user presses Ctrl-C: the search never outlives the call
             while thread.is_alive():
-                self.native.stop_search()
+                native.stop_search()
                 thread.join(POLL_SECONDS)
         self.info["solve_seconds"] = time.perf_counter() - began
 
@@ -253,7 +257,7 @@ class _Run:
             return Termination.PROVEN
         if monitor.max_gap is not None and monitor.close_enough(level):
             return Termination.GAP
-        return _stopped(self.task)
+        return _stopped(self.task) if monitor.should_stop() else Termination.COMPLETED
 
 
 class _Watcher(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]

@@ -173,21 +173,21 @@ def test_unknown_is_never_read(n017_1: Problem) -> None:
     """After UNKNOWN, `CpSolver.value` returns memory garbage (4294967296 for a Boolean) without a word."""
     task = level_task(n017_1, stop_after_presolve=True)
     answer = solve_level(task)
-    assert (answer.infeasible, answer.termination) == (False, Termination.TIME_LIMIT)
+    assert (answer.infeasible, answer.termination) == (False, Termination.COMPLETED)
     assert task.monitor.best is None
     assert answer.bound is not None
     assert 0 <= answer.bound <= 31
 
 
 def test_start_survives_a_search_that_finds_nothing(n017_1: Problem) -> None:
-    """A limit shorter than presolve: the start is returned, FEASIBLE, with the bound that there is."""
+    """An end right after presolve: the start is returned, FEASIBLE, with the bound that there is."""
     start = run_cpsat(n017_1).plan
     assert start is not None
     late = Plan(start.mode, start.start + 5)
     result = run_cpsat(n017_1, start=late, options={"stop_after_presolve": True})
     assert (result.status, result.termination, result.objective) == (
         Status.FEASIBLE,
-        Termination.TIME_LIMIT,
+        Termination.COMPLETED,
         36,
     )
     assert result.info["hint"] == "complete"
@@ -368,7 +368,7 @@ def test_deterministic_runs_are_equal(endless: Problem) -> None:
     """One worker and a deterministic limit: the same plan twice."""
     options = {"max_deterministic_time": 0.05}
     first, second = (run_cpsat(endless, options=options, seed=3) for _ in range(2))
-    assert first.termination == Termination.TIME_LIMIT
+    assert first.termination == Termination.COMPLETED
     assert first.objective == second.objective
     assert first.plan is not None
     assert second.plan is not None
@@ -399,6 +399,29 @@ def test_handler_of_ctrl_c_is_no_option() -> None:
     """Refused with what happens instead."""
     with pytest.raises(InputError, match="catch_sigint_signal: cannot be set here; Ctrl-C ends a run"):
         check_options({"catch_sigint_signal": True})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stop_after_first_solution": True},
+        {"relative_gap_limit": 0.9},
+        {"max_deterministic_time": 0.01},
+        {"max_time_in_seconds": 0.2},
+    ],
+)
+def test_ends_by_an_option(endless: Problem, options: dict[str, Any]) -> None:
+    """Where a limit of CP-SAT's ends the search and not ours, the method has come to its end."""
+    result = run_cpsat(endless, options=options)
+    assert (result.status, result.termination) == (Status.FEASIBLE, Termination.COMPLETED)
+    assert result.seconds < 60
+
+
+def test_ends_by_our_limit(endless: Problem) -> None:
+    """Also if CP-SAT takes its own limit for reached a moment sooner."""
+    results = [run_cpsat(endless, time_limit=1.5, options={"linearization_level": n}) for n in (0, 1, 2)]
+    assert {result.termination for result in results} == {Termination.TIME_LIMIT}
+    assert all(1.5 <= result.seconds < 4 for result in results)
 
 
 # numbers --------------------------------------------------------------------------------------------------
