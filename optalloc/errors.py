@@ -1,9 +1,25 @@
 """Faults that a person can mend, and how they are shown."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
-__all__ = ["Fault", "InputError", "OptallocError", "SolverError", "UnsupportedError"]
+__all__ = ["Fault", "InputError", "OptallocError", "SolverError", "UnsupportedError", "visible"]
+
+_COMMANDS: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
+)
+"""Characters that terminals obey instead of showing them, and those that no XML may hold."""
+
+
+def visible(text: str) -> str:
+    r"""A line of text in which control characters are written out, e.g. ESC as ``\x1b``.
+
+    >>> visible("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 class OptallocError(Exception):

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optalloc.errors import visible
 from optalloc.plotting.lanes import assign_lanes
 from optalloc.problem import Plan, Problem
 
@@ -14,6 +15,8 @@ __all__ = ["draw_gantt"]
 
 _TRANSFER_COLOUR = "#8c8c8c"
 _CLOSED_COLOUR = "#e8e8e8"
+_LONGEST = 60
+"""Characters of a name that are drawn."""
 
 
 def draw_gantt(problem: Problem, plan: Plan, ax: "Axes | None" = None) -> "Axes":
@@ -47,9 +50,16 @@ def draw_gantt(problem: Problem, plan: Plan, ax: "Axes | None" = None) -> "Axes"
     _label(ax, problem, bands, height, len(plan.transfers))
     ax.set_xlim(min(0, *_starts(plan)) * hours, max(end, 1) * hours)
     ax.set_xlabel("hours")
-    ax.set_title(problem.instance.name)
+    ax.set_title(_name(problem.instance.name))
     _legend(ax, problem, plan)
     return ax
+
+
+def _name(text: str) -> str:
+    """A name as Matplotlib draws it literally: a pair of $ would be read as mathematics."""
+    name = visible(text)
+    name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+    return name.replace("$", r"\$")
 
 
 def _bands(problem: Problem) -> list[tuple[int, int, int]]:
@@ -104,7 +114,7 @@ def _draw_runs(ax: "Axes", problem: Problem, plan: Plan, node: int, bottom: int,
             ax.broken_barh(span, rows_span, facecolors=colour, edgecolors="white", linewidth=0.8)
         if rows:
             middle = bottom + (rows[0] + rows[-1] + 1) / 2
-            name = problem.task_ids[task]
+            name = _name(problem.task_ids[task])
             text = ax.text((start + end) / 2 * hours, middle, name, fontsize=7, clip_on=True)
             text.set(ha="center", va="center")
 
@@ -124,7 +134,8 @@ def _draw_transfers(ax: "Axes", problem: Problem, plan: Plan, height: int, hours
     for row, transfer in enumerate(sorted(plan.transfers, key=lambda t: (t.start, t.dataset, t.site))):
         span = [(transfer.start * hours, transfer.ticks * hours)]
         ax.broken_barh(span, (height + 1 + row, 0.8), facecolors=_TRANSFER_COLOUR)
-        text = f" {problem.dataset_ids[transfer.dataset]} → {problem.site_ids[transfer.site]}"
+        dataset, site = problem.dataset_ids[transfer.dataset], problem.site_ids[transfer.site]
+        text = f" {_name(dataset)} → {_name(site)}"
         ax.text(transfer.end * hours, height + 1.4 + row, text, va="center", fontsize=7)
 
 
@@ -142,7 +153,7 @@ def _label(
     ax: "Axes", problem: Problem, bands: list[tuple[int, int, int]], height: int, transfers: int
 ) -> None:
     ticks = [(bottom + top) / 2 for _, bottom, top in bands]
-    labels = [f"{problem.node_ids[n]} ({top - bottom})" for n, bottom, top in bands]
+    labels = [f"{_name(problem.node_ids[n])} ({top - bottom})" for n, bottom, top in bands]
     if transfers:
         ticks.append(height + 1 + transfers / 2)
         labels.append("transfers")
@@ -157,6 +168,14 @@ def _legend(ax: "Axes", problem: Problem, plan: Plan) -> None:
     for mode in plan.mode[plan.mode >= 0].tolist():
         for dataset, _, _ in problem.inputs(mode)[:1]:
             first[dataset] = _colour(problem, mode)
-    patches = [Patch(color=colour, label=problem.dataset_ids[d]) for d, colour in sorted(first.items())]
+    patches = [
+        Patch(color=colour, label=_legend_name(problem.dataset_ids[d])) for d, colour in sorted(first.items())
+    ]
     if patches:
         ax.legend(handles=patches, title="dataset", loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
+
+
+def _legend_name(text: str) -> str:
+    """A legend leaves out what begins with an underscore."""
+    name = _name(text)
+    return f" {name}" if name.startswith("_") else name

@@ -4,7 +4,7 @@ import html
 import io
 from pathlib import Path
 
-from optalloc.errors import InputError
+from optalloc.errors import InputError, visible
 from optalloc.io.atomic import write_bytes
 from optalloc.plotting.gantt import draw_gantt
 from optalloc.problem import Plan, Problem
@@ -62,12 +62,16 @@ def _picture(problem: Problem, plan: Plan, kind: str) -> bytes:
 
 def _page(problem: Problem, plan: Plan, svg: str) -> str:
     rows = "\n".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>"
         for row in _rows(problem, plan)
     )
     head = "".join(f"<th>{name}</th>" for name in _HEAD)
     drawing = svg[svg.index("<svg") :]
-    return _PAGE.format(title=html.escape(problem.instance.name), svg=drawing, head=head, rows=rows)
+    return _PAGE.format(title=_escaped(problem.instance.name), svg=drawing, head=head, rows=rows)
+
+
+def _escaped(text: str) -> str:
+    return html.escape(visible(text))
 
 
 def _rows(problem: Problem, plan: Plan) -> list[list[str]]:
