@@ -6,7 +6,7 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,8 +16,9 @@ _DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 """Paths that name what this process has open."""
 
 
-def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write ``content`` to ``path``: a file through a temporary one in its folder, all else directly.
+def write_bytes(path: str | Path, content: bytes | Iterable[bytes]) -> None:
+    """Write ``content``, in one piece or many, to ``path``: a file through a temporary one in its folder, all else
+    directly.
 
     A link stays a link: the file that it names is replaced. A file that is replaced keeps its permissions.
 
@@ -26,19 +27,20 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     OSError
         If the folder does not exist, or it or the file cannot be written; an existing file is then untouched.
     """
+    pieces = [content] if isinstance(content, bytes) else content
     descriptor = _descriptor(path)
     if descriptor is not None:
         _flush()
         with os.fdopen(os.dup(descriptor), "wb") as stream:
-            stream.write(content)
+            stream.writelines(pieces)
         return
     with _naming(path):
         target, mode = _target(path)
         if mode is None or stat.S_ISREG(mode):
-            _replace(target, mode, content)
+            _replace(target, mode, pieces)
         else:
             with open(target, "wb") as stream:
-                stream.write(content)
+                stream.writelines(pieces)
 
 
 def write_text(path: str | Path, content: str) -> None:
@@ -90,11 +92,11 @@ def _target(path: str | Path) -> tuple[str, int | None]:
     return os.path.realpath(path) if stat.S_ISREG(mode) else str(path), mode
 
 
-def _replace(target: str, mode: int | None, content: bytes) -> None:
+def _replace(target: str, mode: int | None, pieces: Iterable[bytes]) -> None:
     handle, name = _temporary(target)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            stream.writelines(pieces)
         os.chmod(name, 0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
         os.replace(name, target)
     except BaseException:
@@ -113,6 +115,8 @@ def _naming(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno is None:
+            raise
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
