@@ -6,7 +6,7 @@ from typing import Any
 
 from optalloc.errors import InputError
 
-__all__ = ["ENGINES", "Engine", "get_engine"]
+__all__ = ["ENGINES", "Engine", "collect", "get_engine"]
 
 Answer = Mapping[str, Any]
 Engine = Callable[
@@ -48,7 +48,7 @@ def _local(jobs: int) -> Engine:
                 pool.schedule(function, args=list(args), timeout=timeout): index
                 for index, args in enumerate(arguments)
             }
-            finished = _collect(futures, keep)
+            finished = collect(futures, keep)
             if not finished:
                 pool.stop()
             return finished
@@ -73,7 +73,7 @@ def _dask(jobs: int) -> Engine:
         cluster = LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
         with cluster, Client(cluster) as client:
             executor = client.get_executor(retries=0, pure=False)
-            return _collect({executor.submit(function, *args): i for i, args in enumerate(arguments)}, keep)
+            return collect({executor.submit(function, *args): i for i, args in enumerate(arguments)}, keep)
 
     return run
 
@@ -81,7 +81,7 @@ def _dask(jobs: int) -> Engine:
 ENGINES: dict[str, Callable[[int], Engine]] = {"local": _local, "dask": _dask}
 
 
-def _collect(futures: Mapping["Future[dict[str, Any]]", int], keep: Callable[[int, Answer], None]) -> bool:
+def collect(futures: Mapping["Future[dict[str, Any]]", int], keep: Callable[[int, Answer], None]) -> bool:
     """Hand over answers as they come; a Ctrl-C cancels what has not begun and returns False."""
     try:
         for future in as_completed(futures):
@@ -104,5 +104,7 @@ def _answer(future: "Future[dict[str, Any]]") -> dict[str, Any]:
             "termination": "TIME_LIMIT",
             "message": "did not stop at its time limit and was ended",
         }
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # raised in the child: sys.exit in a solver must not end the comparison
         return {"status": "ERROR", "termination": "ERROR", "message": f"{type(error).__name__}: {error}"}

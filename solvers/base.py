@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, Protocol
 
-from optalloc.errors import SolverError
+from optalloc.errors import InputError, SolverError
 from optalloc.evaluation import evaluate
 from optalloc.problem import Plan
 from optalloc.result import CurvePoint, Termination
@@ -138,9 +139,16 @@ class Monitor:
         Raises
         ------
         SolverError
-            A rule is broken: no plan leaves a solver unverified, and none is repaired in silence.
+            It is no plan of this problem, or a rule is broken: no plan leaves a solver unverified, and none is
+            repaired in silence.
         """
-        checked = evaluate(self.scope.problem, plan, scope=self.scope)
+        if not isinstance(plan, Plan):
+            raise SolverError(f"{source} offered {type(plan).__name__} instead of a Plan")
+        try:
+            checked = evaluate(self.scope.problem, plan, scope=self.scope)
+        except InputError as error:
+            faults = "; ".join(map(str, error.faults))
+            raise SolverError(f"{source} built what is no plan of this problem: {faults}") from None
         if checked.violations:
             raise SolverError(f"{source} built a plan that breaks {checked.violations[0]}")
         with self._found.lock:
@@ -162,12 +170,21 @@ class Monitor:
         caps
             Values of earlier levels under which it is proven: it is void where one of them has grown beyond.
             Default: the achieved ones.
+
+        Raises
+        ------
+        SolverError
+            It is no whole number, or there is no such level.
         """
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise SolverError(f"{source} gives {value!r} as a bound; bounds are whole numbers, scaled by K")
+        if level not in range(len(self.scope.problem.levels)):
+            raise SolverError(f"{source} bounds level {level!r}; levels are counted from 0")
         with self._found.lock:
             if caps is not None and any(v > cap for v, cap in zip(self.values, caps, strict=False)):
                 return
             if level not in self.bounds or value > self.bounds[level][0]:
-                self.bounds[level] = (value, source)
+                self.bounds[level] = (int(value), source)
                 self._record(level, source)
 
     def _record(self, level: int, source: str) -> None:

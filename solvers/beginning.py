@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from optalloc.errors import SolverError
+from optalloc.errors import InputError, SolverError
 from optalloc.evaluation import evaluate
 from optalloc.problem import ABSENT, FREE, Plan
 from optalloc.schedule import Schedule, Violation, resolve
+from optalloc.schedule.shape import check_shape
 from optalloc.scope import Scope
 from optalloc.solvers.base import Monitor
 
@@ -58,10 +59,11 @@ def accepted_start(monitor: Monitor, start: Schedule | Plan | None) -> tuple[tup
         start, violations = resolve(scope.problem, start)
         if violations:
             return (f"the start is refused: {violations[0]}",), None
-    plan = Plan(np.where(scope.exists, start.mode, ABSENT), start.start.copy(), start.transfers)
     try:
+        check_shape(scope.problem, start, "start")
+        plan = Plan(np.where(scope.exists, start.mode, ABSENT), start.start.copy(), start.transfers)
         monitor.offer(plan, "start")
-    except SolverError as error:
+    except (InputError, SolverError) as error:
         return (f"the start is refused: {error}",), None
     return (), plan
 

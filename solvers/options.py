@@ -1,6 +1,7 @@
 """Options of a solver, and threads."""
 
 import difflib
+import inspect
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +20,11 @@ def checked_options(entry: SolverEntry, options: Mapping[str, Any] | None) -> di
     if entry.options is None:
         return given
     faults = [_unknown(entry, name) for name in given if name not in entry.options]
+    faults += [
+        Fault(f"options.{name}", f"{entry.name} needs it: it has no default")
+        for name, default in entry.options.items()
+        if default is inspect.Parameter.empty and name not in given
+    ]
     if faults:
         raise InputError(faults)
     return {name: _read(name, value, entry.options[name]) for name, value in given.items()}

@@ -60,7 +60,8 @@ class Adapted:
         offered = {name: give(request) for name, give in _OFFERED.items() if name in self.keywords}
         answer = self.function(request.scope.problem, **offered, **request.options)
         if answer is not None:
-            request.monitor.offer(_plan(request, answer), getattr(self, "__name__", "plain"))
+            name = getattr(self, "__name__", "plain")
+            request.monitor.offer(_plan(request, answer, name), name)
         return Outcome(Termination.COMPLETED)
 
 
@@ -73,12 +74,12 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
     return inspect.signature(function).parameters
 
 
-def _plan(request: Request, answer: Any) -> Plan:
+def _plan(request: Request, answer: Any, name: str) -> Plan:
     if isinstance(answer, Plan):
         return answer
     if not isinstance(answer, Schedule):
-        raise SolverError(f"the solver returned {type(answer).__name__}; expected Schedule, Plan or None")
+        raise SolverError(f"{name} returned {type(answer).__name__}; expected Schedule, Plan or None")
     plan, violations = resolve(request.scope.problem, answer)
     if violations:
-        raise SolverError(f"the solver's schedule breaks {violations[0]}")
+        raise SolverError(f"the schedule of {name} breaks {violations[0]}")
     return plan

@@ -16,7 +16,8 @@ from optalloc.solvers.base import Solver
 from optalloc.solvers.plain import adapted, is_full_solver
 
 __all__ = [
-    "SolverEntry", "check_solver", "describe_solvers", "entry_of", "get_solver", "solver", "solver_names",
+    "SolverEntry", "check_solver", "describe_solvers", "entry_of", "get_solver", "is_built_in", "solver",
+    "solver_names",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -216,6 +217,11 @@ def check_solver(name: str) -> None:
     """Refuse an unknown name without loading a built-in solver; `get_solver` says what is raised."""
     if name not in _BUILT_IN and name not in _joined and name not in _entry_points():
         get_solver(name)
+
+
+def is_built_in(name: str) -> bool:
+    """The solver comes with optalloc."""
+    return name in _BUILT_IN
 
 
 def solver_names(kind: str | None = None) -> list[str]:

@@ -18,6 +18,7 @@ from optalloc.schedule import Schedule, build_scope
 from optalloc.scope import Scope
 from optalloc.solvers.base import Monitor, Outcome, Request
 from optalloc.solvers.beginning import accepted_start, contradictions, is_plain, settled, shown_impossible
+from optalloc.solvers.crashes import failure_of
 from optalloc.solvers.ending import Run, infeasible_result, result_of
 from optalloc.solvers.interrupts import interruptible
 from optalloc.solvers.options import checked_options, usable_cores
@@ -112,7 +113,7 @@ def _outcome(entry: SolverEntry, request: Request, run: Run) -> Outcome:
     """Run the solver; what goes wrong in it becomes an outcome, and the best verified plan is kept."""
     try:
         with interruptible(request.monitor):
-            return entry.run(request)
+            return _answer(entry.name, entry.run(request))
     except KeyboardInterrupt:
         request.monitor.interrupt()
         return Outcome(Termination.USER)
@@ -121,6 +122,21 @@ def _outcome(entry: SolverEntry, request: Request, run: Run) -> Outcome:
     except SolverError as error:
         run.failed = str(error)
         return Outcome(Termination.ERROR, message=str(error))
+    except (InputError, UnsupportedError):
+        raise  # the solver refuses what it was asked
+    except (Exception, SystemExit) as error:
+        failure = failure_of(entry.name, error)
+        run.failed = failure.message
+        return Outcome(Termination.ERROR, message=failure.message, info={"traceback": failure.frames})
+
+
+def _answer(name: str, outcome: Any) -> Outcome:
+    if not isinstance(outcome, Outcome):
+        given = type(outcome).__name__
+        raise SolverError(f"{name} returned {given}; a function of a request returns an Outcome")
+    if not isinstance(outcome.termination, Termination) or not isinstance(outcome.info, Mapping):
+        raise SolverError(f"{name} returned {outcome}; its termination is a Termination, its info a dict")
+    return outcome
 
 
 def _compiled(

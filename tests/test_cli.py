@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from optalloc import parallel
 from optalloc.cli.app import app
 
 POOL = [{"node": "pool", "devices": 1}]
@@ -215,13 +218,28 @@ def test_compare_measures_heuristics_against_the_proven_optimum(run, tiny, tmp_p
 
 
 def test_a_solver_that_crashes_does_not_lose_the_other_runs(run, tiny, tmp_path, monkeypatch):
-    """An own solver that kills its process becomes an ERROR row; exit code 5."""
-    (tmp_path / "crashing.py").write_text("import os\ndef die(problem, **settings):\n    os._exit(9)\n")
+    """An own solver that kills its process, or calls for its end, becomes an ERROR row; exit code 5."""
+    (tmp_path / "crashing.py").write_text(
+        "import os, sys\ndef die(problem, **settings):\n    os._exit(9)\ndef leave(problem):\n    sys.exit(3)\n"
+    )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
-    code, out, _ = run("compare", tiny, "--solvers", "crashing:die,spt", "--json")
-    statuses = [row["status"] for row in json.loads(out)["rows"]]
-    assert (code, statuses) == (5, ["ERROR", "FEASIBLE"])
+    code, out, _ = run("compare", tiny, "--solvers", "crashing:die,crashing:leave,spt", "--json")
+    rows = json.loads(out)["rows"]
+    assert (code, [row["status"] for row in rows]) == (5, ["ERROR", "ERROR", "FEASIBLE"])
+    assert "SystemExit: 3 (crashing.py, line 5, in leave)" in rows[1]["message"]
+    code, out, err = run("solve", tiny, "--solver", "crashing:leave")
+    assert (code, "SystemExit: 3" in err, "please report" in err) == (5, True, False)
+
+
+def test_whatever_ends_a_child_is_an_answer():
+    """Not only exceptions that the run has caught; Ctrl-C goes on."""
+    answers: dict[int, Any] = {}
+    for error, goes_on in ((SystemExit(0), True), (RuntimeError("lost"), True), (KeyboardInterrupt(), False)):
+        future: Future[dict[str, Any]] = Future()
+        future.set_exception(error)
+        assert parallel.collect({future: len(answers)}, answers.__setitem__) == goes_on
+    assert [answer["status"] for answer in answers.values()] == ["ERROR", "ERROR"]
 
 
 @pytest.mark.parametrize("what", ["solvers", "formats", "instances", "objectives"])

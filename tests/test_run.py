@@ -3,12 +3,15 @@
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,6 +26,7 @@ from optalloc.result import Status, Termination, json_able
 from optalloc.schedule import Schedule, TaskEntry, to_schedule
 from optalloc.solvers import registry
 from optalloc.solvers.base import Outcome
+from optalloc.solvers.online import online_policy
 from optalloc.solvers.registry import check_solver, describe_solvers, get_solver, solver, solver_names
 from optalloc.solvers.run import solve
 
@@ -122,14 +126,171 @@ def test_out_of_memory_keeps_the_incumbent(world):
     assert (result.status, result.termination) == (Status.FEASIBLE, T.MEMORY)
 
 
-def test_other_errors_reach_the_caller(world):
-    """A bug in a solver is not turned into a status."""
+class _Odd(Exception):
+    def __str__(self):
+        raise RuntimeError
 
-    def buggy(request):
-        raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        solve(world, buggy)
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ZeroDivisionError, "ZeroDivisionError"),
+        (lambda: KeyError("boo"), "KeyError: 'boo'"),
+        (lambda: SystemExit(3), "SystemExit: 3"),
+        (_Odd, "_Odd"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["full", "plain", "policy"])
+def test_what_a_solver_raises_is_an_error_that_names_it(world, joined, error, words, kind):
+    """With the line in its code, and the plan that it had found before; never the end of the program."""
+
+    def full(request):
+        request.monitor.offer(plan_of(world), "full")
+        raise error()
+
+    def plain(problem):
+        raise error()
+
+    def policy(turn):
+        raise error()
+
+    if kind == "policy":
+        online_policy("policy")(policy)
+    result = solve(world, {"full": full, "plain": plain, "policy": "policy"}[kind])
+    assert (result.status, result.termination) == (Status.ERROR, T.ERROR)
+    assert result.message.startswith(f"{kind} raised ")
+    assert words in result.message
+    assert re.search(rf"\(test_run\.py, line \d+, in {kind}\)", result.message)
+    assert "please report" not in result.message
+    assert "raise error()" in result.info["traceback"][-1]
+    assert result.objective == (19 if kind == "full" else None)
+    assert json.dumps(result.to_dict())
+
+
+def test_a_recursion_without_end_leaves_a_short_traceback(world):
+    """And the name of the solver."""
+
+    def deep(problem):
+        return deep(problem)
+
+    result = solve(world, deep)
+    assert "deep raised RecursionError" in result.message
+    assert len(result.info["traceback"]) < 20
+
+
+def test_what_a_built_in_solver_raises_is_to_be_reported(world, joined):
+    """It is our fault."""
+    entry = registry.SolverEntry("wspt", lambda request: 1 // 0)
+    message = solve(world, entry).message
+    assert "wspt raised ZeroDivisionError" in message
+    assert "please report" in message
+
+
+@pytest.mark.parametrize("error", [InputError("no such trace"), UnsupportedError("one level only")])
+def test_a_solver_may_refuse(world, error):
+    """What it refuses reaches the caller as it is."""
+
+    def refuses(request):
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        solve(world, refuses)
+
+
+@pytest.mark.parametrize(
+    "outcome", [None, "PROVEN", Outcome("PROVEN"), Outcome(T.COMPLETED, info=5), plan_of(problem())]
+)
+def test_a_full_solver_returns_an_outcome(world, outcome):
+    """Whatever else it returns is named."""
+
+    def mine(request):
+        return outcome
+
+    result = solve(world, mine)
+    assert result.status is Status.ERROR
+    assert result.message.startswith("mine returned ")
+
+
+@pytest.mark.parametrize("bound", [3.7, math.nan, None, "3", True, Fraction(3)])
+def test_a_bound_is_a_whole_number(world, bound):
+    """Others are refused, and nothing of them is kept."""
+
+    def mine(request):
+        request.monitor.bound(0, bound, "mine")
+        return Outcome(T.COMPLETED)
+
+    result = solve(world, mine)
+    assert (result.status, result.bound) == (Status.ERROR, None)
+    assert "whole number" in result.message
+
+
+@pytest.mark.parametrize("level", [1, -1, None, "0"])
+def test_a_bound_is_on_a_level_that_there_is(world, level):
+    """The world has one."""
+
+    def mine(request):
+        request.monitor.bound(level, 3, "mine")
+        return Outcome(T.COMPLETED)
+
+    result = solve(world, mine)
+    assert result.status is Status.ERROR
+    assert "levels are counted from 0" in result.message
+
+
+MALFORMED = {
+    "short": lambda p: replace(p, mode=p.mode[:-1], start=p.start[:-1]),
+    "no array": lambda p: replace(p, start=p.start.tolist()),
+    "float": lambda p: replace(p, start=p.start + 0.5),
+    "unsigned": lambda p: replace(p, mode=p.mode.astype(np.uint64)),
+    "two rows": lambda p: replace(p, mode=np.stack([p.mode, p.mode])),
+    "wraps round": lambda p: replace(p, start=np.full_like(p.start, 2**63 - 1)),
+    "transfers": lambda p: replace(p, transfers=(1, 2)),
+    "no tuple": lambda p: replace(p, transfers=list(p.transfers)),
+}
+"""Plans that are none of this problem."""
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_a_malformed_plan_is_refused_wherever_it_comes_from(world, kind):
+    """From a solver, as a start, as a fixed part, for `evaluate`; each time it is said what is wrong."""
+    plan = MALFORMED[kind](plan_of(world))
+
+    def mine(problem):
+        return plan
+
+    result = solve(world, mine)
+    assert result.status is Status.ERROR
+    assert "mine built what is no plan of this problem: plan." in result.message
+    begun = solve(world, nothing, start=plan)
+    assert (begun.status, begun.info["warm_start"]) == (Status.NO_SOLUTION, "refused")
+    for attempt in (lambda: solve(world, nothing, fixed=plan), lambda: evaluate(world, plan)):
+        with pytest.raises(InputError):
+            attempt()
+
+
+@pytest.mark.parametrize("given", [None, to_schedule(problem(), plan_of(problem()))])
+def test_only_a_plan_can_be_offered(world, given):
+    """Neither a schedule nor nothing."""
+
+    def mine(request):
+        request.monitor.offer(given, "mine")
+        return Outcome(T.COMPLETED)
+
+    result = solve(world, mine)
+    assert result.status is Status.ERROR
+    assert "mine offered" in result.message
+
+
+def test_an_option_without_a_default_has_to_be_given(world):
+    """It is asked for before the solver runs."""
+
+    def mine(problem, *, colour, shade):
+        return plan_of(world) if (colour, shade) == ("red", "dark") else None
+
+    with pytest.raises(InputError) as caught:
+        solve(world, mine, options={"shade": "dark"})
+    assert [fault.path for fault in caught.value.faults] == ["options.colour"]
+    assert solve(world, mine, options={"shade": "dark", "colour": "red"}).objective == 19
 
 
 def test_impossible_instances_need_no_solver():

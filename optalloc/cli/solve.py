@@ -96,7 +96,8 @@ def _print(result: Result, out: Path | None) -> None:
 
     for table in result_tables(result):
         console().print(table)
-    if result.message:
-        say(result.message)
+    for line in (*result.info.get("traceback", ()), result.message):
+        if line:
+            say(line)
     if out is not None and result.schedule is not None:
         say(f"wrote {out}")

@@ -13,6 +13,7 @@ from optalloc.evaluation.view import View
 from optalloc.problem import Plan, Problem
 from optalloc.schedule.conversion import resolve
 from optalloc.schedule.model import Schedule, Violation
+from optalloc.schedule.shape import check_shape
 from optalloc.scope import Scope, full_scope
 
 __all__ = ["Evaluation", "evaluate"]
@@ -93,12 +94,20 @@ def evaluate(problem: Problem, plan: Schedule | Plan, *, scope: Scope | None = N
     scope
         What the plan was made under: tasks that do not exist are ignored, fixed parts must be unchanged, and
         nothing else may start before ``scope.not_before``. Default: the whole instance with its state.
+
+    Raises
+    ------
+    InputError
+        For a Plan whose arrays are not those of a plan of this problem.
     """
     unresolved: tuple[Violation, ...] = ()
     notes: list[str] = []
     if isinstance(plan, Schedule):
         notes += _hash_note(problem, plan)
         plan, unresolved = resolve(problem, plan)
+    if not isinstance(plan, Plan):
+        raise TypeError(f"expected a Schedule or a Plan, got {type(plan).__name__}")
+    check_shape(problem, plan)
     view = View(problem, full_scope(problem) if scope is None else scope, plan)
     violations = _in_order([*unresolved, *_broken(view, {v.ids[0] for v in unresolved})])
     terms = plan_terms(view)

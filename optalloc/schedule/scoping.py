@@ -9,6 +9,7 @@ from optalloc.problem import ABSENT, FREE, REJECTED, Plan, Problem, Transfer
 from optalloc.schedule.conversion import resolve
 from optalloc.schedule.model import Schedule
 from optalloc.schedule.names import names
+from optalloc.schedule.shape import check_shape
 from optalloc.scope import Scope, full_scope
 
 __all__ = ["build_scope"]
@@ -54,6 +55,7 @@ def build_scope(
 
 def _fixed_plan(problem: Problem, fixed: Schedule | Plan) -> Plan:
     if isinstance(fixed, Plan):
+        check_shape(problem, fixed, "fixed")
         return fixed
     plan, violations = resolve(problem, fixed)
     if violations:
