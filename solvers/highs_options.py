@@ -6,10 +6,12 @@ from typing import Any, Final
 import highspy
 
 from optalloc.errors import Fault, InputError
+from optalloc.formulations.milp.native import QuietHighs
+from optalloc.formulations.milp.size import MAX_COLUMNS, MAX_ENTRIES
 
 __all__ = ["OWN_DEFAULTS", "QuietHighs", "apply_options", "split_options"]
 
-OWN_DEFAULTS: Final[Mapping[str, Any]] = {"max_columns": 2_000_000, "max_entries": 30_000_000}
+OWN_DEFAULTS: Final[Mapping[str, Any]] = {"max_columns": MAX_COLUMNS, "max_entries": MAX_ENTRIES}
 """Options of this solver itself: models with more columns or matrix entries are refused before they are
 built.
 """
@@ -22,17 +24,6 @@ _SET_BY: Final[Mapping[str, str]] = {
     "objective_bound": "it would spoil the proof",
 }
 _TRUTH: Final = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
-
-
-class QuietHighs(highspy.Highs):  # type: ignore[misc]
-    """HiGHS that prints nothing: the constructor of `highspy.Highs` prints a banner as it enables
-    callbacks.
-    """
-
-    def enableCallbacks(self) -> None:
-        """Called by the constructor."""
-        self.setOptionValue("output_flag", False)
-        super().enableCallbacks()
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, Any]]:

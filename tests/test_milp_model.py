@@ -1,6 +1,7 @@
 """The MILP as an object: matrices, plans and starts, what experts add, export."""
 
 from pathlib import Path
+from typing import Any
 
 import highspy
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from support.milp import assert_same, run_natively, solve
 from support.problems import Mode, Replica, Task, make_problem
 
-from optalloc.errors import InputError, SolverError
+from optalloc.errors import InputError, SolverError, UnsupportedError
 from optalloc.formulations.milp import (
     build,
     build_arrays,
@@ -155,6 +156,66 @@ def test_export_of_a_problem_without_a_plan(tmp_path: Path) -> None:
     problem = make_problem([Task([Mode(2, {0: 1})], deadline=1)])
     export_milp(problem, tmp_path / "model.lp")
     assert "impossible" in (tmp_path / "model.lp").read_text()
+
+
+@pytest.mark.parametrize("ending", ["mps", "lp"])
+def test_export_has_the_same_matrix_and_names_of_indices(tmp_path: Path, ending: str) -> None:
+    """Column by column and row by row; the constant of the objective is a last column, fixed at 1."""
+    problem = rich_problem()
+    scope = full_scope(problem)
+    matrix = build(scope, windows(scope)).matrix
+    export_milp(problem, tmp_path / f"model.{ending}")
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(str(tmp_path / f"model.{ending}"))
+    lp = highs.getLp()
+    model = build(scope, windows(scope)).model
+    names = [*map(written, model.component_data_objects(pyo.Var, sort=False)), "constant"]
+    kinds = [kind == highspy.HighsVarType.kInteger for kind in lp.integrality_]
+    read = zip(lp.col_cost_, lp.col_lower_, lp.col_upper_, kinds, strict=True)
+    made = zip(
+        [*matrix.cost, matrix.offset],
+        [*matrix.lower, 1],
+        [*matrix.upper, 1],
+        [*matrix.integer, False],
+        strict=True,
+    )
+    assert dict(zip(lp.col_names_, read, strict=True)) == dict(zip(names, made, strict=True))
+    rows = map(written, model.component_data_objects(pyo.Constraint, sort=False))
+    assert list(lp.row_names_) == list(rows)
+    assert list(lp.row_lower_) == list(matrix.row_lower)
+    assert list(lp.row_upper_) == list(matrix.row_upper)
+
+
+def written(component: Any) -> str:
+    """``x[0,3,17]`` as ``x(0_3_17)``."""
+    return component.name.translate(str.maketrans("[],-", "()_n"))
+
+
+def test_export_refuses_what_is_too_large(tmp_path: Path) -> None:
+    """Before anything is built: with ticks of 1 ns the model would have more entries than an int64 counts."""
+    problem = make_problem([Task([Mode(10**12, {0: 1})]), Task([Mode(10**12, {0: 1})])])
+    with pytest.raises(InputError, match=r"^max_columns: .* 2,000,000 are allowed; raise it") as caught:
+        export_milp(problem, tmp_path / "model.lp")
+    assert [fault.path for fault in caught.value.faults] == ["max_columns", "max_entries"]
+    columns, entries = estimate_size(full_scope(rich_problem()), windows(full_scope(rich_problem())))
+    for limits in ({"max_columns": columns - 1}, {"max_entries": entries - 1}):
+        with pytest.raises(InputError, match=f"{columns:,} columns and {entries:,} entries"):
+            export_milp(rich_problem(), tmp_path / "model.lp", **limits)
+    assert list(tmp_path.iterdir()) == []
+    steps: list[str] = []
+    limits = {"max_columns": columns, "max_entries": entries}
+    export_milp(rich_problem(), tmp_path / "model.lp", on_step=steps.append, **limits)
+    assert steps[0] == f"building about {columns:,} columns and {entries:,} entries"
+
+
+def test_export_refuses_what_highs_cannot_write(tmp_path: Path) -> None:
+    """An entry of 10^15 or more; nothing is left behind."""
+    large = 10**15
+    uses = [Task([Mode(1, {0: large}), Mode(2, {0: large - 1})]) for _ in range(2)]
+    with pytest.raises(UnsupportedError, match="coarser units"):
+        export_milp(make_problem(uses, [large]), tmp_path / "model.lp")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_export_refuses_other_formats(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_r048_names_may_be_any_text(solver: str, tmp_path: Path) -> None:
 def test_r048_exported_models_load_with_any_names(target: str, tmp_path: Path) -> None:
     """The names in a model file are generated, so that every reader takes them."""
     from optalloc.formulations.cpsat.model import export_cpsat
-    from optalloc.formulations.milp.model import export_milp
+    from optalloc.formulations.milp.export import export_milp
 
     problem = oa.compile(read_instance(pool(2, tasks=[job("a,b", 1), job("a:b", 2), job("日本 1", 2)])))
     path = tmp_path / f"model.{target}"

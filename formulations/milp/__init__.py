@@ -3,7 +3,8 @@ column.
 """
 
 from optalloc.formulations.milp.arrays import build_arrays
-from optalloc.formulations.milp.model import MilpModel, build, export_milp
+from optalloc.formulations.milp.export import export_milp
+from optalloc.formulations.milp.model import MilpModel, build
 from optalloc.formulations.milp.plans import read_plan, start_values
 
 __all__ = ["MilpModel", "build", "build_arrays", "export_milp", "read_plan", "start_values"]

@@ -1,6 +1,6 @@
 """The same model as plain arrays, without Pyomo: for models too large for objects."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -10,7 +10,16 @@ from optalloc.formulations.milp.model import MilpModel, all_rows, holds_empty, m
 from optalloc.problem import Ints
 from optalloc.scope import Scope, Windows
 
-__all__ = ["build_arrays"]
+__all__ = ["build_arrays", "indexed"]
+
+
+def indexed(name: str, index: Iterable[int]) -> str:
+    """A name that every file format takes: ``x(0_3_17)``; a minus is written n.
+
+    >>> indexed("staging", (3, -1, 8))
+    'staging(3_n1_8)'
+    """
+    return f"{name}({'_'.join(map(str, index))})".replace("-", "n")
 
 
 def build_arrays(
@@ -21,19 +30,29 @@ def build_arrays(
     cutoff: int | None = None,
     *,
     check: Callable[[], None] = lambda: None,
+    names: list[str] | None = None,
 ) -> MilpModel:
     """What `optalloc.formulations.milp.build` gives, with ``matrix`` made at once and no Pyomo ``model``.
 
     Parameters are those of `build`. The rows come from the same functions, and the matrices are equal.
+
+    Parameters
+    ----------
+    names
+        Filled with the name of each row.
     """
     milp, bounded = make_model(scope, windows, level, caps, cutoff)
     rows: list[Row] = []
-    for _, family in all_rows(milp.columns, bounded, check):
+    for name, family in all_rows(milp.columns, bounded, check):
         for row in family:
-            if len(row.columns):
-                rows.append(row)
-            else:
+            if not len(row.columns):
                 milp.possible &= holds_empty(row)
+                continue
+            rows.append(row)
+            if names is not None:
+                names.append(indexed(name, row.key))
+    if names is not None and not milp.possible:
+        names.append("no_plan")
     milp.matrix = _assemble(milp, rows)
     return milp
 

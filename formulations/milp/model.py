@@ -1,14 +1,12 @@
 """The time-indexed model of one objective level, in Pyomo."""
 
 import gc
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +15,14 @@ from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpressio
 from pyomo.environ import Any as AnyIndex
 from pyomo.environ import Binary, ConcreteModel, Constraint, Objective, SetOf, UnitInterval, Var, minimize
 
-from optalloc.errors import InputError
 from optalloc.formulations.milp.constraints import FAMILIES, Row, form_rows
 from optalloc.formulations.milp.matrix import Made, Matrix, flatten
 from optalloc.formulations.milp.objective import shifted_form
 from optalloc.formulations.milp.variables import Columns, make_columns
-from optalloc.io.atomic import write_bytes
-from optalloc.problem import Form, Ints, Problem
-from optalloc.scope import Scope, Windows, full_scope, windows
+from optalloc.problem import Form, Ints
+from optalloc.scope import Scope, Windows
 
-__all__ = ["MilpModel", "all_rows", "build", "export_milp", "holds_empty", "make_model"]
-
-FORMATS: Final = ("mps", "lp")
+__all__ = ["MilpModel", "all_rows", "build", "holds_empty", "make_model"]
 
 Objects = NDArray[np.object_]
 
@@ -251,32 +245,3 @@ def _add_contradiction(model: Any) -> None:
     """A row without columns does not hold: ``impossible`` is fixed at 0 and must be 1."""
     model.impossible = Var(bounds=(0, 0))
     model.no_plan = Constraint(expr=(1, LinearExpression([model.impossible]), None))
-
-
-def export_milp(problem: Problem, path: str | Path, *, format: str | None = None, level: int = 0) -> None:
-    """Write one level, without caps on earlier ones, as MPS or LP; the file is whole or absent.
-
-    Names are generated from indices (``x(0_3_17)``: task 0 starts in mode 3 at tick 17), since ids may hold
-    any text. The objective value in the file is the level's, scaled by K, constant included.
-
-    Parameters
-    ----------
-    format
-        ``mps`` or ``lp``; default: the ending of ``path``.
-
-    Raises
-    ------
-    InputError
-        The format is neither.
-    OSError
-        The file cannot be written.
-    """
-    kind = Path(path).suffix.lstrip(".").lower() if format is None else format
-    if kind not in FORMATS:
-        raise InputError(f"a MILP is written as {' or '.join(FORMATS)}, not {kind!r}")
-    scope = full_scope(problem)
-    model = build(scope, windows(scope), level).model
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, f"model.{kind}")
-        model.write(str(file), io_options={"symbolic_solver_labels": True})
-        write_bytes(path, file.read_bytes())

@@ -46,6 +46,12 @@ def export(
     instance: Annotated[str, typer.Argument(help="File, or name of a shipped instance.")],
     to: Annotated[Target, typer.Option(help="Format.")],
     out: Annotated[Path, typer.Option(help="File to write.")],
+    max_columns: Annotated[
+        int | None, typer.Option(min=1, help="Refuse a larger MILP; default: 2,000,000.")
+    ] = None,
+    max_entries: Annotated[
+        int | None, typer.Option(min=1, help="Refuse a MILP with more matrix entries; default: 30,000,000.")
+    ] = None,
 ) -> Exit:
     """Write the exact model for another solver: the MILP as MPS or LP, or the CP-SAT model."""
     from optalloc.compilation import compile as compile_problem
@@ -58,8 +64,10 @@ def export(
 
         export_cpsat(problem, out)
     else:
-        from optalloc.formulations.milp.model import export_milp
+        from optalloc.formulations.milp.export import export_milp
 
-        export_milp(problem, out, format=to.value)
+        given = {"max_columns": max_columns, "max_entries": max_entries}
+        limits = {name: most for name, most in given.items() if most is not None}
+        export_milp(problem, out, format=to.value, on_step=say, **limits)
     say(f"wrote {out}")
     return Exit.DONE
