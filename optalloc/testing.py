@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from optalloc.errors import Fault, InputError
+
 if TYPE_CHECKING:
     from optalloc.instance import Instance
     from optalloc.problem import Problem
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["assert_optimality_gap", "instance_names", "optalloc_instance"]
 
 FIXTURE, MARKER, OPTION = "optalloc_instance", "optalloc_instances", "--optalloc-instances"
+SELECTED = pytest.StashKey[list[int]]()
+"""How many instances each test runs over."""
 
 
 def assert_optimality_gap(
@@ -119,7 +123,7 @@ def _gap(name: str, values: Sequence[int], bounds: dict[int, int], limit: float)
 
 
 def instance_names(*patterns: str, max_tasks: int | None = None, proven: bool = False) -> list[str]:
-    """Names of shipped instances that match one of ``patterns`` (default all).
+    """Names of shipped instances that match one of ``patterns`` (default all); at least one.
 
     Parameters
     ----------
@@ -129,6 +133,11 @@ def instance_names(*patterns: str, max_tasks: int | None = None, proven: bool = 
         Only instances of at most so many tasks.
     proven
         Only instances whose optimum is proven.
+
+    Raises
+    ------
+    InputError
+        A pattern matches no name, or nothing is left: a check of nothing would pass unseen.
     """
     from optalloc import instances
 
@@ -137,8 +146,25 @@ def instance_names(*patterns: str, max_tasks: int | None = None, proven: bool = 
         small = max_tasks is None or entry.sizes["tasks"] <= max_tasks
         return small and (entry.optimum is not None or not proven)
 
-    named = [n for n in instances.names() if not patterns or any(fnmatchcase(n, p) for p in patterns)]
-    return [name for name in named if wanted(name)]
+    found = [name for name in _matching(patterns) if wanted(name)]
+    if not found:
+        raise InputError(f"no shipped instance is left with max_tasks={max_tasks}, proven={proven}")
+    return found
+
+
+def _matching(patterns: Sequence[str]) -> list[str]:
+    """The names that match one of the patterns, in the order of the index; all without patterns."""
+    from optalloc import instances
+
+    names = instances.names()
+    faults = [
+        Fault("", f"{pattern!r} matches no shipped instance; there are {', '.join(names)}")
+        for pattern in patterns
+        if not any(fnmatchcase(name, pattern) for name in names)
+    ]
+    if faults:
+        raise InputError(faults)
+    return [n for n in names if not patterns or any(fnmatchcase(n, p) for p in patterns)]
 
 
 @pytest.fixture(name=FIXTURE)
@@ -156,9 +182,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker; refuse an option that names nothing."""
     text = f"{MARKER}(*patterns, max_tasks=None, proven=False): shipped instances that {FIXTURE} runs over"
     config.addinivalue_line("markers", text)
+    config.stash[SELECTED] = []
+    try:
+        _matching(_patterns(config))
+    except InputError as error:
+        raise pytest.UsageError(f"{OPTION}: {error}") from None
+
+
+def _patterns(config: pytest.Config) -> list[str]:
+    return [pattern.strip() for pattern in config.getoption(OPTION).split(",") if pattern.strip()]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -167,8 +202,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if FIXTURE not in metafunc.fixturenames or any(FIXTURE in str(names) for names in given):
         return
     marker = metafunc.definition.get_closest_marker(MARKER)
-    chosen = instance_names(*marker.args, **marker.kwargs) if marker else instance_names()
-    option = [pattern for pattern in metafunc.config.getoption(OPTION).split(",") if pattern]
-    if option:
-        chosen = [name for name in chosen if any(fnmatchcase(name, pattern) for pattern in option)]
+    try:
+        chosen = instance_names(*marker.args, **marker.kwargs) if marker else instance_names()
+    except InputError as error:
+        pytest.fail(f"{MARKER} of {metafunc.definition.name}: {error}", pytrace=False)
+    narrowed = _matching(_patterns(metafunc.config))
+    chosen = [name for name in chosen if name in narrowed]
+    metafunc.config.stash[SELECTED].append(len(chosen))
     metafunc.parametrize(FIXTURE, chosen, indirect=True, ids=chosen)
+
+
+def pytest_collection_modifyitems(config: pytest.Config) -> None:
+    """Refuse an option that leaves no instance to any of the tests that take one."""
+    selected = config.stash[SELECTED]
+    if _patterns(config) and selected and not any(selected):
+        raise pytest.UsageError(
+            f"{OPTION}: none of these instances is among those that the tests are marked with"
+        )

@@ -7,6 +7,7 @@ import pytest
 
 from optalloc import instances
 from optalloc.compilation import compile as compile_problem
+from optalloc.errors import InputError
 from optalloc.instance import Instance
 from optalloc.schedule import write_schedule
 from optalloc.solvers.registry import solver_names
@@ -120,6 +121,63 @@ def test_plugin_runs_over_the_index(pytester):
     )
     pytester.runpytest_inprocess("--strict-markers").assert_outcomes(passed=4)
     pytester.runpytest_inprocess("--optalloc-instances=geo-6", "-k", "size").assert_outcomes(passed=1)
+
+
+def test_names_that_select_nothing_are_refused():
+    """A loop over no instance would pass: all patterns without a match are named, and filters that leave nothing."""
+    with pytest.raises(InputError) as caught:
+        instance_names("geo-6", "nonsense-*", "Geo-6")
+    assert [fault.message.split(" ")[0] for fault in caught.value.faults] == ["'nonsense-*'", "'Geo-6'"]
+    assert "geo-10" in str(caught.value)
+    with pytest.raises(InputError, match="max_tasks=5"):
+        instance_names("geo-*", max_tasks=5)
+
+
+@pytest.mark.parametrize("marker", ['"nonsense-*"', '"geo-6", "nonsense-*"', '"geo-*", max_tasks=1'])
+def test_a_marker_that_selects_nothing_fails(pytester, marker):
+    """The gate does not go green on a typo; the message lists what there is."""
+    pytester.makepyfile(
+        f"""
+        import pytest
+
+        @pytest.mark.optalloc_instances({marker})
+        def test_mine(optalloc_instance):
+            pass
+        """
+    )
+    ran = pytester.runpytest_inprocess()
+    assert ran.ret != 0
+    ran.assert_outcomes(errors=1)
+    ran.stdout.re_match_lines([r".*optalloc_instances of test_mine: (.*geo-6, .*|.*max_tasks=1.*)"])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("nothing-*", "'nothing-*' matches no shipped instance; there are real-8, "),
+        ("geo-6,nothing-*", "'nothing-*' matches no shipped instance; there are real-8, "),
+        ("edge-6", "none of these instances is among those that the tests are marked with"),
+    ],
+)
+def test_an_option_that_selects_nothing_fails(pytester, option, message):
+    """With a pattern without a match, or one that leaves nothing of what the markers select."""
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.optalloc_instances("geo-*", max_tasks=6)
+        def test_mine(optalloc_instance):
+            pass
+
+        def test_other():
+            pass
+        """
+    )
+    ran = pytester.runpytest_inprocess(f"--optalloc-instances={option}")
+    assert ran.ret == pytest.ExitCode.USAGE_ERROR
+    ran.stderr.fnmatch_lines([f"*--optalloc-instances: {message}*"])
+    both = pytester.runpytest_inprocess("--optalloc-instances= geo-6 , edge-6")
+    both.assert_outcomes(passed=2)
 
 
 def test_plugin_loads_nothing_heavy(pytester):
