@@ -185,15 +185,23 @@ def compare(
 
 
 def expand_solvers(names: Sequence[str]) -> list[str]:
-    """Replace the groups ``rules`` and ``exact`` by their members; refuse what is unknown, all at once."""
-    from optalloc.solvers.registry import check_solver, solver_names
+    """Replace the groups ``rules`` and ``exact`` by their members; refuse what cannot be run, all at once."""
+    from optalloc.solvers.options import checked_options
+    from optalloc.solvers.registry import get_solver, is_built_in, solver_names
 
     expanded: dict[str, None] = {}
     for name in names:
         members = solver_names(kind=name) if name in ("rules", "exact") else [name]
         expanded.update(dict.fromkeys(members))
+    faults: list[Fault] = []
     for name in expanded:
-        check_solver(name)
+        try:
+            if not is_built_in(name):
+                checked_options(get_solver(name), None)
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(faults)
     return list(expanded)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from optalloc.errors import Fault, InputError
 from optalloc.solvers.base import Solver
+from optalloc.solvers.naming import named_object, own_object
 from optalloc.solvers.plain import adapted, is_full_solver
 
 __all__ = [
@@ -198,11 +199,12 @@ def get_solver(name: str) -> SolverEntry:
     if name in _joined:
         return _joined[name]
     if name in _entry_points():
-        return _loaded(name, _entry_points()[name].load())
+        return _loaded(name, own_object(name, _entry_points()[name].load))
     if ":" in name:
-        return _loaded(name, _object(name))
+        return _loaded(name, own_object(name, lambda: named_object(name)))
+    known = ", ".join(solver_names())
     raise InputError(
-        Fault("solver", f"{name!r} is unknown; known: {', '.join(solver_names())}, or module:object")
+        Fault("solver", f"{name!r} is unknown; known: {known}; your own: module:function or file.py:function")
     )
 
 
@@ -255,14 +257,3 @@ def _loaded(name: str, found: Any) -> SolverEntry:
     if not callable(found):
         raise InputError(Fault("solver", f"{name!r} is not callable"))
     return _entry(name, found, exact=False, summary="", options=(), libraries=())
-
-
-def _object(name: str) -> Any:
-    module, _, path = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(Fault("solver", f"{name!r} cannot be loaded: {error}")) from error
-    return found

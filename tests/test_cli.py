@@ -232,6 +232,37 @@ def test_a_solver_that_crashes_does_not_lose_the_other_runs(run, tiny, tmp_path,
     assert (code, "SystemExit: 3" in err, "please report" in err) == (5, True, False)
 
 
+@pytest.mark.parametrize("name", ["nearby:plan", "./nearby.py:plan"])
+@pytest.mark.parametrize("command", ["solve", "compare"])
+def test_own_code_in_the_current_folder_is_found(tiny, name, command):
+    """By the ``optalloc`` script, which Python starts without that folder on its path (``-P``); in children too."""
+    (tiny.parent / "nearby.py").write_text("def plan(problem):\n    return None\n")
+    arguments = [command, tiny, "--solver" + "s" * (command == "compare"), name, "--json"]
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "optalloc", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=tiny.parent,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    )
+    answer = json.loads(ran.stdout)
+    assert (answer if command == "solve" else answer["rows"][0])["status"] == "NO_SOLUTION", ran.stderr
+
+
+def test_all_solvers_that_cannot_be_run_are_named(run, tiny, tmp_path):
+    """At once, each with its reason and a remedy."""
+    (tmp_path / "picky.py").write_text("def wants(problem, *, colour):\n    return None\n")
+    wanted = ["magic", "no_such_module:f", "spt", f"{tmp_path / 'picky.py'}:wants", "./nowhere.py:f"]
+    code, out, err = run("compare", tiny, "--solvers", ",".join(wanted))
+    assert (code, out) == (2, "")
+    lines = err.strip().splitlines()
+    assert len(lines) == 4
+    for line, words in zip(
+        lines, ("file.py:function", "file.py:function", "colour", "No such file"), strict=True
+    ):
+        assert words in line
+
+
 def test_whatever_ends_a_child_is_an_answer():
     """Not only exceptions that the run has caught; Ctrl-C goes on."""
     answers: dict[int, Any] = {}

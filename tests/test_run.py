@@ -660,12 +660,68 @@ def test_solvers_by_module_and_object(world, tmp_path, monkeypatch):
             check_solver(name)
 
 
+BROKEN = {
+    "raising.py": "raise KeyError('boo')",
+    "leaving.py": "import sys; sys.exit(3)",
+    "garbled.py": "def f(:",
+    "text.txt": "",
+}
+
+
+@pytest.mark.parametrize("file", [*BROKEN, "missing.py"])
+@pytest.mark.parametrize("form", ["module", "file"])
+def test_own_code_that_cannot_be_loaded_is_bad_input(tmp_path, monkeypatch, file, form):
+    """With the reason, whatever happens on loading."""
+    monkeypatch.syspath_prepend(tmp_path)
+    if file in BROKEN:
+        (tmp_path / file).write_text(BROKEN[file])
+    name = file.partition(".")[0] if form == "module" else str(tmp_path / file)
+    reasons = {"raising.py": "boo", "leaving.py": "SystemExit: 3", "garbled.py": "SyntaxError"}
+    with pytest.raises(InputError, match=reasons.get(file, "found|No such file|No module")) as caught:
+        get_solver(f"{name}:f")
+    assert f"{name}:f" in str(caught.value)
+
+
+def test_solvers_by_file_and_object(world, tmp_path, monkeypatch):
+    """Loaded once; it finds what lies beside it, and takes no other module's name."""
+    (tmp_path / "beside.py").write_text("TURN = 7")
+    (tmp_path / "json.py").write_text(
+        textwrap.dedent("""
+            from dataclasses import dataclass
+            import beside
+
+            calls = []
+
+            @dataclass
+            class Mine:
+                turn: "int" = beside.TURN
+
+                def plain(self, problem):
+                    calls.append(self.turn)
+
+            plain = Mine().plain
+        """)
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    name = "./json.py:plain"
+    check_solver(name)
+    assert solve(world, name).solver == name
+    assert solve(world, str(tmp_path / "json.py:plain")).status is Status.NO_SOLUTION
+    assert sys.modules[str(tmp_path / "json.py")].calls == [7, 7]
+    assert sys.modules["json"] is json
+    sys.modules.pop("beside")
+
+
 def test_solvers_by_entry_point(world, monkeypatch):
     """Other distributions may bring solvers; built-in names are not taken over."""
     point = type(
         "Point", (), {"name": "theirs", "value": "their:solver", "load": staticmethod(lambda: nothing)}
     )
-    monkeypatch.setattr(registry, "_entry_points", lambda: {"theirs": point})
+    broken = type("Point", (), {"name": "broken", "value": "b:c", "load": staticmethod(lambda: 1 // 0)})
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"theirs": point, "broken": broken})
+    with pytest.raises(InputError, match="'broken' cannot be loaded: ZeroDivisionError"):
+        get_solver("broken")
     check_solver("theirs")
     assert "theirs" in solver_names()
     assert solve(world, "theirs").status is Status.NO_SOLUTION

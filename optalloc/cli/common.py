@@ -17,7 +17,8 @@ from optalloc.errors import Fault, InputError, UnsupportedError
 from optalloc.io.atomic import can_write
 
 __all__ = [
-    "Exit", "checked", "fail", "finite_number", "parse_limits", "parse_pairs", "print_json", "say", "writable",
+    "Exit", "checked", "fail", "finite_number", "look_here", "parse_limits", "parse_pairs", "print_json", "say",
+    "writable",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -101,6 +102,13 @@ def parse_pairs(option: str, texts: list[str] | None) -> dict[str, str]:
 def parse_limits(texts: list[str] | None) -> dict[str, str]:
     """``--limit TERM=MAX``; the values stay text so that they are read exactly."""
     return parse_pairs("--limit", texts)
+
+
+def look_here(solver: str) -> None:
+    """Find modules of the current folder, as ``python -m`` does; installed ones go first."""
+    here = os.getcwd()
+    if ":" in solver and here not in sys.path:
+        sys.path.append(here)
 
 
 def writable(option: str, path: Path | None) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from optalloc.cli.common import Exit, checked, fail, finite_number, print_json, say
+from optalloc.cli.common import Exit, checked, fail, finite_number, look_here, print_json, say
 from optalloc.comparison import Comparison, Row
 
 __all__ = ["compare"]
@@ -17,7 +17,10 @@ def compare(
         list[str], typer.Argument(metavar="INSTANCE...", help="Files or names of shipped instances.")
     ],
     solvers: Annotated[
-        str, typer.Option(help="Names with commas between; also 'rules' and 'exact'.")
+        str,
+        typer.Option(
+            help="Names with commas between; also 'rules', 'exact', module:function, file.py:function."
+        ),
     ] = "exact,rules",
     time_limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 60.0,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 .. N-1.")] = 1,
@@ -43,6 +46,7 @@ def compare(
     names = [name.strip() for name in solvers.split(",") if name.strip()]
     if not names:
         fail("--solvers", "name at least one solver")
+    look_here(solvers)
     result = run(
         instances,
         names,

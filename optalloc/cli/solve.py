@@ -9,6 +9,7 @@ from optalloc.cli.common import (
     Exit,
     checked,
     finite_number,
+    look_here,
     parse_limits,
     parse_pairs,
     print_json,
@@ -25,7 +26,9 @@ def solve(
     instance: Annotated[
         str, typer.Argument(help="File, or name of a shipped instance (optalloc list instances).")
     ],
-    solver: Annotated[str, typer.Option(help="Name (optalloc list solvers) or module:object.")] = "auto",
+    solver: Annotated[
+        str, typer.Option(help="Name (optalloc list solvers), module:function or file.py:function.")
+    ] = "auto",
     objective: Annotated[
         str | None, typer.Option(help="makespan=1,cost=0.1 with ';' between levels; default: the instance's.")
     ] = None,
@@ -52,6 +55,7 @@ def solve(
     finite_number("--time-limit", time_limit)
     finite_number("--max-gap", max_gap)
     writable("--out", out)
+    look_here(solver)
     given = read(instance)
     begin = None if start is None else read_schedule(start)
     with Progress(f"{given.name}: {solver}", time_limit) as progress:
