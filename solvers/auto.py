@@ -20,7 +20,7 @@ from optalloc.errors import UnsupportedError
 from optalloc.result import Termination
 from optalloc.scope import Windows
 from optalloc.solvers.base import Monitor, Outcome, Request
-from optalloc.solvers.jit import COMPILED
+from optalloc.solvers.jit import COMPILED, prepare, ready
 from optalloc.solvers.price_bound import PriceBound, price_bound
 from optalloc.solvers.prices.ascent import REFINING, STAGES, Settings
 from optalloc.solvers.prices.fixing import narrowed_windows, starts_to_look_at
@@ -32,6 +32,10 @@ _TRY: Final = 0.1
 """Share of the time for CP-SAT's first try."""
 _MOST_MODES: Final = 2_000
 """Active modes up to which that is worth its model."""
+_SECONDS_PER_MODE: Final = 5e-6
+"""What nobody can interrupt takes up to so long: arrays of the search, first lines of a model."""
+_PATIENCE: Final = 3.0
+"""Seconds of waiting for kernels between two tries of CP-SAT."""
 _FEWEST_STARTS: Final = 1_000
 """Starts up to which the time-indexed model is solved before anyone searches."""
 _FEW_STARTS: Final = 8_000
@@ -55,8 +59,11 @@ def auto(request: Request) -> Outcome:
     team.begin()
     if team.small:
         team.exact("cpsat", _TRY)
+    team.wait_for_kernels()
     while team.ended is None and team.level is not None and not request.monitor.should_stop():
         team.work_on(team.level)
+    if 0 not in request.monitor.bounds:
+        request.monitor.bound(0, 0, "auto")  # no cost is negative
     if team.ended is not None:
         return Outcome(team.ended.termination, team.ended.infeasible, team.ended.message, team.info)
     return Outcome(team.termination(), info=team.info)
@@ -71,7 +78,8 @@ class _Team:
         self.ended: Outcome | None = None
         self.last = Termination.COMPLETED
         self.info: dict[str, Any] = {"methods": []}
-        self.small = int(request.scope.problem.active.sum()) <= _MOST_MODES
+        self.modes = int(request.scope.problem.active.sum())
+        self.small = self.modes <= _MOST_MODES
         self.searches, self.searching_now = 0, 0
         self.refused: set[str] = set()
         self._narrowed: dict[int, tuple[Any, int, Windows]] = {}
@@ -94,13 +102,25 @@ class _Team:
         from optalloc.solvers.lns.driver import MANY, list_start
         from optalloc.solvers.rules import best_start
 
-        if COMPILED and int(self.request.scope.free.sum()) >= MANY and list_start(self.request):
-            self.info["start"] = "list scheduling"
-            return
+        if COMPILED and not ready():
+            prepare(lambda: True)  # begins it, and goes on
+        elif COMPILED and int(self.request.scope.free.sum()) >= MANY:
+            if self.modes * _SECONDS_PER_MODE > self.monitor.remaining:
+                self.info["start"] = "no time"
+                return
+            if list_start(self.request):
+                self.info["start"] = "list scheduling"
+                return
         plan = best_start(self.request.scope, seed=self.request.seed, should_stop=self.monitor.should_stop)
         self.info["start"] = "none found" if plan is None else "rules"
         if plan is not None:
             self.monitor.offer(plan, "rules")
+
+    def wait_for_kernels(self) -> None:
+        """Bound and search are compiled once, elsewhere: until then the exact methods work."""
+        while COMPILED and not self.done and not prepare(self.monitor.part(_PATIENCE).should_stop):
+            if self.small:
+                self.exact("cpsat", min(1.0, _PATIENCE / max(_PATIENCE, self.monitor.remaining)))
 
     def work_on(self, level: int) -> None:
         """One level, until it is close enough or the time is up."""
@@ -131,6 +151,10 @@ class _Team:
         """The exact methods alone, each with more of the time than before; at least until there is a plan."""
         for round_ in range(4):
             if self.done or (COMPILED and self.monitor.best is not None):
+                return
+            if self.modes * _SECONDS_PER_MODE > self.monitor.remaining:
+                message = "the time that is left does not suffice for the first model"
+                self.ended = Outcome(Termination.TIME_LIMIT, message=message)
                 return
             self.exact(("cpsat", "highs")[round_ % 2], 0.6 if round_ % 2 == 0 else 0.9)
         if not self.done:
@@ -183,7 +207,7 @@ class _Team:
         own = Request(request.scope, part, part.best, request.seed + self.searches)
         try:
             known = self.priced(level)
-            pair = None if known is None else (known.layout, known.prices)
+            pair = None if known is None or known.proof is None else (known.layout, known.prices)
             facts = improve(own, level, Budget(part, part.remaining, 0, began), pair)
         except BaseException as failure:  # another thread's: it goes on in the caller's
             self._failure = failure

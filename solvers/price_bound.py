@@ -11,6 +11,7 @@ from optalloc.problem import Form, Plan, own_cost, rejection_cost
 from optalloc.result import Termination
 from optalloc.scope import Scope
 from optalloc.solvers.base import Monitor, Outcome, Request
+from optalloc.solvers.jit import prepare
 from optalloc.solvers.prices.ascent import Prices, Settings, ascend, no_prices
 from optalloc.solvers.prices.layout import Layout, build_layout
 from optalloc.solvers.prices.proof import Proof, prove
@@ -20,6 +21,8 @@ __all__ = ["PriceBound", "price_bound", "price_horizon", "run_bound"]
 
 _ROUNDS = 6
 """Rounds in which multipliers of limits are moved."""
+_SECONDS_PER_ROW = 1e-6
+"""Time for a proof, to be kept back for it, before one has been made."""
 _FINE = 2**10
 """Units to an objective unit where limits or earlier levels are weighed."""
 
@@ -44,14 +47,22 @@ class PriceBound:
 @solver("bound", summary="prices of capacity: a proven lower bound at every size, no plan")
 def run_bound(request: Request) -> Outcome:
     """Bound the first level; later levels too where the levels before are at a proven optimum."""
+    if not prepare(request.monitor.should_stop):
+        request.monitor.bound(0, 0, "bound")  # no cost is negative
+        message = "the time was up before the bound was compiled; that takes half a minute, once"
+        return Outcome(_stopped(request.monitor), message=message)
     found = price_bound(request.scope, request.monitor, 0, seed=request.seed, plan=request.monitor.best)
-    ended = Termination.COMPLETED
-    if request.monitor.should_stop():
-        ended = Termination.USER if request.monitor.interrupted else Termination.TIME_LIMIT
+    ended = _stopped(request.monitor) if request.monitor.should_stop() else Termination.COMPLETED
+    if 0 not in request.monitor.bounds:
+        request.monitor.bound(0, 0, "bound")  # no cost is negative
     info: dict[str, Any] = {}
     if found.proof is not None:
         info["certificate"] = certificate_document(found.proof.certificate)
     return Outcome(ended, info=info)
+
+
+def _stopped(monitor: Monitor) -> Termination:
+    return Termination.USER if monitor.interrupted else Termination.TIME_LIMIT
 
 
 def price_bound(
@@ -84,10 +95,16 @@ def price_bound(
     best = PriceBound(layout, begin)
     value = None
 
+    reserve = _SECONDS_PER_ROW * len(layout.mode)
+
+    def should_stop() -> bool:
+        return monitor.should_stop() or monitor.remaining < reserve
+
     def keep(layout: Layout, prices: Prices) -> None:
-        nonlocal value
+        nonlocal value, reserve
         if not np.isfinite(prices.value):
             return
+        began = monitor.elapsed
         proof = prove(
             layout,
             prices,
@@ -97,6 +114,7 @@ def price_bound(
             earlier=weights.earlier,
             limits=weights.limits,
         )
+        reserve = monitor.elapsed - began
         if value is None or proof.certificate.bound > value:
             value = proof.certificate.bound
             best.layout, best.prices, best.proof = layout, prices, proof
@@ -108,12 +126,14 @@ def price_bound(
             layout,
             prices,
             seed=seed + round_,
-            settings=replace(settings or Settings(), seconds=monitor.remaining / (rounds - round_)),
-            should_stop=monitor.should_stop,
+            settings=replace(
+                settings or Settings(), seconds=(monitor.remaining - reserve) / (rounds - round_)
+            ),
+            should_stop=should_stop,
             on_stage=lambda found, layout=layout: keep(layout, found),  # type: ignore[misc]
         )
         keep(layout, prices)
-        if monitor.should_stop() or not weights.any:
+        if should_stop() or not weights.any:
             break
         weights.move(layout, prices, monitor.values[level] if monitor.values else None)
         layout = build_layout(scope, weights.form())

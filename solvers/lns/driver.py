@@ -17,7 +17,7 @@ from optalloc.solvers.lns.guiding import price_guide
 from optalloc.solvers.prices.ascent import REFINING, STAGES, Prices, Settings, ascend, no_prices
 from optalloc.solvers.prices.layout import Floats, Layout, build_layout
 
-__all__ = ["MANY", "OPTIONS", "improve", "list_start", "search_plans"]
+__all__ = ["MANY", "OPTIONS", "begin_plans", "improve", "list_start", "search_plans"]
 
 OPTIONS: Mapping[str, Any] = {"iterations": 0, "prices": True}
 """iterations: steps instead of time (0: time), for runs that can be repeated; prices: work out guide prices."""
@@ -42,6 +42,9 @@ FEW = 60
 
 THETAS = (0.5, 0.7, 0.8, 0.9, 1.0, 1.1)
 """Weights of the prices in list scheduling."""
+
+VERY_MANY = 3_000
+"""With so many tasks every other weight is tried: a list takes a second."""
 
 Search = CompiledSearch | GeneralSearch
 
@@ -98,6 +101,17 @@ def search_plans(request: Request) -> Outcome:
         if monitor.best is None:
             return _without_plan(monitor, info)
     return Outcome(_ending(monitor), info=info)
+
+
+def begin_plans(request: Request) -> Outcome:
+    """Only what needs no kernels: the start that is given, else the plan of a rule."""
+    monitor = request.monitor
+    if request.start is not None and monitor.best is None:
+        monitor.offer(request.start, "start")
+    if monitor.best is None:
+        _rule_start(request)
+    message = "the time was up before the search was compiled; that takes half a minute, once"
+    return Outcome(_ending(monitor), message=message)
 
 
 def _ending(monitor: Monitor) -> Termination:
@@ -226,7 +240,7 @@ def _compiled(
     if known is not None:
         layout, prices = known
         for priority in _priced_orders(layout, prices):
-            for theta in THETAS:
+            for theta in THETAS if scope.free.sum() < VERY_MANY else THETAS[1::2]:
                 if not monitor.should_stop():
                     search.list_plan(priority, theta)
     if monitor.best is not None:

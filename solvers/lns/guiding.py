@@ -12,36 +12,38 @@ from optalloc.solvers.prices.layout import Floats, Layout
 
 __all__ = ["price_guide", "reduced_costs"]
 
-MOST_ROWS = 512
-"""Rows of a task whose reduced cost is worked out, those with the least own cost first; the rest follow unpriced."""
+NEAR = 0.3
+"""Reduced costs are worked out up to this part beyond the least of the task; rows that cost more follow unpriced."""
 
 
 @kernel
 def _row_costs(
     rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, memory: Any,
-    most: int, cost: Any,
+    cost: Any,
 ) -> None:  # fmt: skip
-    """Fill ``cost`` with the least priced cost of each row, or leave it where a task has too many rows."""
+    """Fill ``cost`` with the least priced cost of each row, or leave it where that is no less than rejection."""
     row_ptr = rows[0]
     one = row_ptr.copy()
     alone = (one, rows[1], rows[2], rows[3], rows[4], rows[5], rows[6])
     accumulate(prices[0], prices[2], prices[1])
     for j in range(len(row_ptr) - 1):
-        for i in range(row_ptr[j], min(row_ptr[j + 1], row_ptr[j] + most)):
+        for i in range(row_ptr[j], row_ptr[j + 1]):
             one[j], one[j + 1] = i, i + 1
-            cost[i] = least(j, alone, tasks, uses, shares, prices, share, end_price, rate, memory)[0]
+            value, row, _ = least(j, alone, tasks, uses, shares, prices, share, end_price, rate, memory)
+            if row >= 0:
+                cost[i] = value
 
 
 def reduced_costs(layout: Layout, prices: Prices) -> Floats:
-    """(N,) least priced cost of each row; infinite beyond the first ``MOST_ROWS`` of a task."""
+    """(N,) least priced cost of each row; infinite where it is not near the least of its task."""
     rows, tasks, uses, shares = kernel_arrays(layout, float)
-    tasks = (*tasks[:-1], np.full(len(tasks[-1]), 1e300))
+    tasks = (*tasks[:-1], prices.cost + NEAR * np.abs(prices.cost))
     end_price, rate = multipliers(layout, prices.simplex)
     bucket = np.repeat(np.arange(len(prices.edges) - 1), np.diff(prices.edges))
     before = np.zeros((layout.problem.num_resources, len(prices.edges)))
     cost = np.full(len(layout.mode), np.inf)
     arrays = (rows, tasks, uses, shares, (prices.price, before, prices.edges, bucket))
-    _row_costs(*arrays, prices.share, end_price, rate, no_memory(float), MOST_ROWS, cost)
+    _row_costs(*arrays, prices.share, end_price, rate, no_memory(float), cost)
     return cost
 
 

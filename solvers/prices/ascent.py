@@ -204,10 +204,10 @@ class _Work:
         return (*self._fixed, (price, self.before, self.edges, self.bucket))
 
 
-def no_memory(number: Any) -> tuple[Any, ...]:
-    """For kernels that are called once."""
+def no_memory(number: Any, last: Ints | None = None) -> tuple[Any, ...]:
+    """For kernels that are called once; ``last``: rows to look at first, -1 where none is known."""
     none = np.zeros(0, dtype=number)
-    return none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), none
+    return none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64) if last is None else last, none
 
 
 class _Memory:

@@ -144,7 +144,7 @@ def least(
     """(least cost, row or -1 for rejection, start) of task j under the prices.
 
     ``memory`` is (base, drop, share_drop, last, slack): row i costs at least base[i] less what its prices have fallen
-    in all, so that most rows need not be looked at again; last[j] is the row that was best before. An empty base:
+    in all, so that most rows need not be looked at again; last[j] is the row that was best before. Empty arrays:
     nothing is remembered.
     """
     row_ptr, mode, const, low = rows[0], rows[1], rows[5], rows[6]
@@ -156,7 +156,7 @@ def least(
     remember = len(base) > 0
     slope, tardiness, late, due = slopes[j] + end_price[j], tardinesses[j], lates[j], dues[j]
     best, best_row, best_start = reject[j], -1, 0
-    known = last_row[j] if remember else -1
+    known = last_row[j] if len(last_row) > 0 else -1
     for n in range(row_ptr[j] - 1, row_ptr[j + 1]):
         i = n
         if n < row_ptr[j]:

@@ -78,7 +78,9 @@ def prove(
     share = np.zeros(len(exact.pair_task), dtype=np.int64) if share is None else share
     _keep_within(exact, share)
     end_price, rate = (np.floor(m * finer).astype(np.int64) for m in multipliers(layout, prices.simplex))
-    reduced = _minima(exact, prices.edges, price, share, end_price, rate)
+    # The same rows in the same order, but for ties: what is least in floats is a good row to begin with.
+    hint = prices.row if len(exact.mode) == len(layout.mode) else None
+    reduced = _minima(exact, prices.edges, price, share, end_price, rate, hint)
     problem = scope.problem
     certificate = Certificate(
         instance=problem.instance.name,
@@ -149,14 +151,16 @@ def _keep_within(layout: Layout, share: Ints) -> None:
             excess -= taken
 
 
-def _minima(layout: Layout, edges: Ints, price: Ints, share: Ints, end_price: Ints, rate: Ints) -> Ints:
+def _minima(
+    layout: Layout, edges: Ints, price: Ints, share: Ints, end_price: Ints, rate: Ints, hint: Ints | None
+) -> Ints:
     tasks = layout.problem.num_tasks
     bucket = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     before = np.zeros((len(price), len(edges)), dtype=np.int64)
     cost, row, start = (np.zeros(tasks, dtype=np.int64) for _ in range(3))
     rows, table, uses, shares = kernel_arrays(layout, np.int64)
     grid = (price, before, edges, bucket)
-    multipliers = (share, end_price, rate, no_memory(np.int64))
+    multipliers = (share, end_price, rate, no_memory(np.int64, hint))
     dual(rows, table, uses, shares, grid, *multipliers, layout.scope.free, cost, row, start)
     return cost
 
