@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import itertools
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -412,6 +413,28 @@ def test_registry() -> None:
         import_instance("gap", ["a", "b"])
     with pytest.raises(InputError, match=r"none\.txt"):
         import_instance("gap", ["none.txt"])
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_short_file_with_large_numbers_is_refused_at_once(save: Save, name: str) -> None:
+    """Nothing is made from the counts of a head before what it announces has been read."""
+    for text in ("100000000 100000000\n", "1 100000000 1\n1 1 1 5\n", f"{10**15} {10**15} {10**15} {10**15}"):
+        began = time.perf_counter()
+        with pytest.raises(InputError):
+            import_instance(name, [save("large.txt", text)])
+        assert time.perf_counter() - began < 1
+
+
+@pytest.mark.parametrize(
+    "label", ["renewable                 :  2", "nonrenewable              :  0", "sink ):  5"]
+)
+@pytest.mark.parametrize("digits", [8, 15, 5000])
+def test_large_counts_of_projects_are_refused_at_once(save: Save, label: str, digits: int) -> None:
+    """They contradict what stands in the file, or are no number that anyone means."""
+    text = PROJECT.replace(label, label[:-1] + "9" * digits)
+    assert text != PROJECT
+    with pytest.raises(InputError):
+        import_instance("psplib-mm", [save("p.mm", text)])
 
 
 @pytest.mark.parametrize("value", [False, "false", "False", "no", "off", "0"])

@@ -9,12 +9,16 @@ from optalloc.io.importing import Option, Tokens, fitting_modes, instance_of_mod
 
 __all__ = ["import_fjsp"]
 
+MOST_MACHINES = 100_000
+"""The first line alone says how many nodes there will be; published files have up to a hundred."""
+
 
 def import_fjsp(paths: Sequence[str | Path]) -> Instance:
     """Operation ``j.k`` is a task with one mode per machine, after ``j.(k-1)``; the makespan is minimised."""
     source = single(paths)
     tokens = Tokens(source)
-    jobs, machines = tokens.whole("the number of jobs", 1), tokens.whole("the number of machines", 1)
+    jobs = tokens.whole("the number of jobs", 1)
+    machines = tokens.whole("the number of machines", 1, MOST_MACHINES)
     tokens.rest_of_line()
     capacities = {f"machine{index}": 1 for index in range(1, machines + 1)}
     tasks = []

@@ -16,7 +16,7 @@ __all__ = ["import_psplib"]
 Row = tuple[int, list[int]]
 """Line number and the whole numbers on it."""
 
-_COUNT: Final = r"^[\s-]*{}\s*:\s*([0-9]+)"
+_COUNT: Final = r"^[\s-]*{}\s*:\s*([0-9]{{1,15}})(?![0-9])"
 
 
 @dataclass(frozen=True)
