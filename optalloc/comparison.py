@@ -206,7 +206,8 @@ def expand_solvers(names: Sequence[str]) -> list[str]:
 
 
 def _texts(items: Iterable[Instance | str | Path]) -> dict[str, str]:
-    """Name -> canonical text of the instances; rows and files are told apart by the name."""
+    """Name -> canonical text of the instances, which compile; rows and files are told apart by the name."""
+    from optalloc.compilation import compile as compile_problem
     from optalloc.io.reading import read
 
     texts: dict[str, str] = {}
@@ -215,6 +216,7 @@ def _texts(items: Iterable[Instance | str | Path]) -> dict[str, str]:
     for item in items:
         try:
             instance = item if isinstance(item, Instance) else read(item)
+            compile_problem(instance)
         except InputError as error:
             faults += error.faults
             continue

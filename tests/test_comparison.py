@@ -101,6 +101,15 @@ def test_two_instances_of_one_name_are_refused(run, write):
     assert "nowhere.json" in lines[2]
 
 
+def test_an_instance_whose_numbers_pass_2_53_is_refused_before_anything_runs(run, write):
+    """By name, beside the fault of a file that cannot be read."""
+    good, large = write(two_jobs()), write(two_jobs("large", weight=2**53), "large.json")
+    code, out, err = run(good, large, "nothing.json", "--solvers", "wspt")
+    assert (code, out) == (2, "")
+    assert "wspt" not in err
+    assert {line.partition(":")[0] for line in err.splitlines()} == {"large", "nothing.json"}
+
+
 def test_one_instance_given_twice_is_solved_once(run, write):
     """Under one name; the same tasks under another name are another instance."""
     files = write(two_jobs(), "a.json"), write(two_jobs(), "b.json"), write(two_jobs("other"), "c.json")

@@ -1,5 +1,7 @@
 """The weight scale K, the integer levels and limits, and what is refused."""
 
+import re
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -84,10 +86,10 @@ def test_coefficients_of_a_level():
 
 @pytest.mark.parametrize(("weight", "refused"), [(0.000001, False), (0.0000001, True)])
 def test_the_scale_is_at_most_a_million(weight, refused):
-    """The fault names both numbers."""
+    """The fault names both numbers and the term."""
     found = priced([{"makespan": weight}])
     if refused:
-        with pytest.raises(InputError, match=r"K is 10000000, the largest allowed is 1000000"):
+        with pytest.raises(InputError, match=r"K is 10000000, .* 1000000; makespan alone needs 10000000"):
             problem_of(found)
     else:
         assert problem_of(found).scale == 10**6
@@ -96,14 +98,83 @@ def test_the_scale_is_at_most_a_million(weight, refused):
 def test_an_objective_that_could_pass_2_53_is_refused():
     """Horizon: 10 ticks of the longest mode. 10 * 1e15 passes 2^53 = 9.007e15, 10 * 9e14 does not."""
     assert problem_of(priced([{"makespan": 9 * 10**14}])).levels[0].makespan == 9 * 10**14
-    with pytest.raises(InputError, match=rf"level 0 of the objective could reach {10**16} .*2\^53 = {NEVER}"):
+    with pytest.raises(InputError, match=rf"levels\[0\]: the value could reach {10**16} .*2\^53 = {NEVER}"):
         problem_of(priced([{"makespan": 10**15}]))
 
 
 def test_limited_terms_are_checked_too():
     """A task weight of 1e15 in a limited term."""
-    with pytest.raises(InputError, match="the limited term weighted_completion could reach"):
+    with pytest.raises(InputError, match=r"objective\.limits\.weighted_completion: the value could reach"):
         problem_of(priced([{"makespan": 1}], [{"weight": 10**15}], limits={"weighted_completion": 5}))
+
+
+@pytest.mark.parametrize(
+    ("level", "keys", "what"),
+    [
+        (
+            {"weighted_tardiness": 10},
+            {"weight": 10**15},
+            "its weight in weighted_tardiness, scaled by K = 1, is",
+        ),
+        ({"rejected": 10}, {"reject_penalty": 10**15}, "its weight in rejected, scaled by K = 1, is"),
+        (
+            {"weighted_flow": 1},
+            {"weight": 10**12, "release_s": 60 * 10**4},
+            "its weight in weighted_flow, scaled by K = 1, times its release in ticks is",
+        ),
+    ],
+)
+def test_a_weight_past_2_53_names_its_task(level, keys, what):
+    """All three come to 10^16; the other task is fine."""
+    with pytest.raises(InputError) as caught:
+        problem_of(priced([level], [{}, keys]))
+    (fault,) = caught.value.faults
+    assert fault.path == "tasks[1]"
+    assert fault.message.startswith(
+        f"{what} {10**16}, which must stay below 2^53 = {NEVER}: use smaller weights"
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "tick", "remedy"),
+    [
+        ({"cost": 1}, 2**53, "use a larger money unit (money_unit_usd) or shorter ticks, smaller weights"),
+        ({"makespan": 1000}, Decimal("1e-11"), "use longer ticks (tick_seconds), smaller weights"),
+    ],
+)
+def test_the_remedy_fits_the_cause(level, tick, remedy):
+    """A node that is paid by ticks of 2^53 s costs too much (13 runs of 7.5e14): longer ticks would not help."""
+    with pytest.raises(InputError, match=re.escape(remedy)):
+        problem_of(priced([level], [{}] * 13) | {"tick_seconds": tick})
+
+
+PRICE, ROOM = "datasets[0].price_usd", "sites[0].storage_gb"
+
+
+@pytest.mark.parametrize(
+    ("parts", "path", "remedy"),
+    [
+        ({"tick_seconds": Decimal("1e-14")}, "tasks[0]", "longer ticks"),
+        ({"money_unit_usd": Decimal("1e-18")}, "nodes", "larger money unit"),
+        (
+            {"datasets": [{"id": "near", "size_gb": 1, "sites": ["here"], "price_usd": 10**15}]},
+            PRICE,
+            "money unit",
+        ),
+        (
+            {"sites": [{"id": "here", "storage_gb": Decimal("3." + "3" * 16)}, {"id": "there"}]},
+            ROOM,
+            "fewer decimals",
+        ),
+    ],
+)
+def test_numbers_past_2_53_name_instance_place_and_remedy(parts, path, remedy):
+    """The instance by its name: a file may hold any."""
+    with pytest.raises(InputError) as caught:
+        problem_of(document(**parts))
+    (fault,) = caught.value.faults
+    assert (fault.source, fault.path) == ("physics", path)
+    assert remedy in fault.message
 
 
 def test_a_horizon_past_2_53_is_refused():

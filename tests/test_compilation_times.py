@@ -112,7 +112,7 @@ def test_storage_is_compared_in_the_least_common_unit_of_the_site():
             "the release in ticks",
         ),
         ({"tick_seconds": 1e-9, "tasks": [{"samples": 2**52}]}, "tasks[0]", "the longest duration in ticks"),
-        ({"money_unit_usd": 1e-20}, "", "the device time of a mode in money units"),
+        ({"money_unit_usd": 1e-20}, "nodes", "the price of a run in money units"),
     ],
 )
 def test_numbers_past_2_53_are_refused(change, path, words):

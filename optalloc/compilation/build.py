@@ -22,7 +22,8 @@ from optalloc.compilation.routes import RouteBook, remember_book
 from optalloc.compilation.state import bought_datasets, rejectable_tasks, state_tasks, with_state
 from optalloc.compilation.storage import storage_in_units
 from optalloc.compilation.tables import Listing, ModeTable, dominance_mask, list_replicas, mode_uses, stack
-from optalloc.compilation.units import Units, bounded
+from optalloc.compilation.units import LARGER_MONEY, LONGER_TICKS, Units, bounded
+from optalloc.errors import Fault, InputError
 from optalloc.instance import Instance
 from optalloc.problem import FREE, NEVER, Ints, Problem
 
@@ -57,8 +58,17 @@ def compile(instance: Instance) -> Problem:
     Raises
     ------
     InputError
-        A number passes 2^53, the weight scale K is too large, or the state names what is not a mode.
+        A number passes 2^53, the weight scale K is too large, or the state names what is not a mode. Faults carry
+        the name of the instance.
     """
+    try:
+        return _compiled(instance)
+    except InputError as error:
+        named = (Fault(fault.path, fault.message, fault.source or instance.name) for fault in error.faults)
+        raise InputError(named) from None
+
+
+def _compiled(instance: Instance) -> Problem:
     parts = _parts(instance)
     made = [parts.maker.modes(index, task) for index, task in enumerate(instance.tasks)]
     notes = [*dropped_options(instance, parts.maker, made), *capped_pairs(parts.book.network)]
@@ -152,7 +162,12 @@ def _task_arrays(instance: Instance, units: Units) -> dict[str, Any]:
     index = {task.id: position for position, task in enumerate(tasks)}
     return {
         "release": _ints(
-            bounded(units.ticks_up(task.release_s), f"tasks[{number}].release_s", "the release in ticks")
+            bounded(
+                units.ticks_up(task.release_s),
+                f"tasks[{number}].release_s",
+                "the release in ticks",
+                LONGER_TICKS,
+            )
             for number, task in enumerate(tasks)
         ),
         "due": _ints(_or_never(task.due_s, units) for task in tasks),
@@ -161,7 +176,7 @@ def _task_arrays(instance: Instance, units: Units) -> dict[str, Any]:
         "pred_ptr": np.cumsum([0, *(len(task.after) for task in tasks)]),
         "pred_task": _ints(index[after.id] for task in tasks for after in task.after),
         "pred_lag": _ints(
-            bounded(units.ticks_up(after.lag_s), f"tasks[{number}].after", "a lag in ticks")
+            bounded(units.ticks_up(after.lag_s), f"tasks[{number}].after", "a lag in ticks", LONGER_TICKS)
             for number, task in enumerate(tasks)
             for after in task.after
         ),
@@ -196,7 +211,9 @@ def _own_money(instance: Instance, table: ModeTable) -> Ints:
     """Money of the modes; nothing for tasks of the state, which are paid already."""
     money = table.money
     if len(money):
-        bounded(int(money.max()), "", "the money of a mode in money units")
+        dearest = int(money.argmax())
+        path = f"tasks[{int(table.task[dearest])}]"
+        bounded(int(money[dearest]), path, "the price of a run in money units", LARGER_MONEY)
     paid = state_tasks(instance)
     for index, task in enumerate(instance.tasks):
         if task.id in paid:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from optalloc.compilation.units import bounded
+from optalloc.compilation.units import LONGER_TICKS, bounded
 
 __all__ = ["Steps", "calendar_steps"]
 
@@ -70,5 +70,7 @@ def _merged(values: dict[int, int]) -> Steps:
     steps: Steps = []
     for time in sorted(values):
         if not steps or steps[-1][1] != values[time]:
-            steps.append((bounded(time, "nodes", "a tick of an availability window"), values[time]))
+            steps.append(
+                (bounded(time, "nodes", "a tick of an availability window", LONGER_TICKS), values[time])
+            )
     return steps

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optalloc.compilation.routes import Route, RouteBook
-from optalloc.compilation.units import Units, bounded
+from optalloc.compilation.units import LARGER_MONEY, LONGER_TICKS, Units, bounded
 from optalloc.instance import Instance
 from optalloc.problem import LOCAL, STAGED, STREAMED, Ints
 
@@ -103,6 +103,7 @@ class ChoiceTable:
                 units.ticks_up(dataset.available_s),
                 f"datasets[{index}].available_s",
                 "the availability in ticks",
+                LONGER_TICKS,
             )
             for index, dataset in enumerate(datasets)
         ]
@@ -115,6 +116,7 @@ class ChoiceTable:
                 units.money_half_up(dataset.price_usd),
                 f"datasets[{index}].price_usd",
                 "the price in money units",
+                LARGER_MONEY,
             )
             for index, dataset in enumerate(datasets)
         ]

@@ -12,7 +12,14 @@ from optalloc.compilation.choices import ChoiceTable, gather
 from optalloc.compilation.exact import Column, ceil_column, exact_for, half_up_column, integers, largest
 from optalloc.compilation.options import Classes, Options, OptionTable
 from optalloc.compilation.rates import Rates
-from optalloc.compilation.units import Units, bounded, common_multiplier, permille_up
+from optalloc.compilation.units import (
+    LARGER_MONEY,
+    LONGER_TICKS,
+    Units,
+    bounded,
+    common_multiplier,
+    permille_up,
+)
 from optalloc.instance import Instance, Mode, Task
 from optalloc.problem import NEVER, Ints
 
@@ -80,7 +87,7 @@ def device_money(numerator: Column, denominator: Column, count: Ints, duration: 
     bounds = [2 * price + largest(denominator), 2 * largest(denominator)]
     numerator, denominator, count, duration = exact_for(bounds, numerator, denominator, count, duration)
     money = half_up_column(numerator * count * duration, denominator)
-    bounded(largest(money), "", "the device time of a mode in money units")
+    bounded(largest(money), "nodes", "the price of a run in money units", LARGER_MONEY)
     return money.astype(np.int64)
 
 
@@ -186,7 +193,7 @@ class ModeMaker:
         waited = setup * work_unit * denominator
         computed = work[:, None] * (numerator * setup_unit)
         ticks = ceil_column(waited + computed, denominator * (setup_unit * work_unit))
-        bounded(largest(ticks), f"tasks[{index}]", "the longest duration in ticks")
+        bounded(largest(ticks), f"tasks[{index}]", "the longest duration in ticks", LONGER_TICKS)
         return np.maximum(ticks, 1).astype(np.int64)
 
     def _setup(self, task: Task, classes: Classes) -> tuple[Column, int]:
@@ -209,7 +216,10 @@ class ModeMaker:
             site = int(self.options.node_site[uses[0][0]])
             first, count = self.choices.span(self.candidates.explicit(mode.datasets), site)
             usd = bounded(
-                self._units.money_half_up(mode.usd), f"tasks[{index}].modes[{position}].usd", "the money"
+                self._units.money_half_up(mode.usd),
+                f"tasks[{index}].modes[{position}].usd",
+                "the price in money units",
+                LARGER_MONEY,
             )
             for choice in range(first, first + count):
                 if len(uses) > 1:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
-from optalloc.compilation.units import Units, common_multiplier
+from optalloc.compilation.units import LARGER_MONEY, LONGER_TICKS, Units, common_multiplier
 from optalloc.errors import Fault, InputError
 from optalloc.instance import Instance
 from optalloc.problem import NEVER, Form, Ints, Limit, Problem
@@ -19,6 +19,7 @@ __all__ = ["MAX_SCALE", "Weights", "check_range", "largest_value", "limits", "sc
 
 MAX_SCALE: Final = 10**6
 """Largest weight scale K that is accepted."""
+_SMALLER_WEIGHTS: Final = "smaller weights, or weights with fewer decimals"
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,15 @@ def scaled_levels(
         {term: Fraction(weight) for term, weight in level.items()} for level in instance.objective.levels
     ]
     factors = [_in_ticks_and_units(level, units.money) for level in levels]
-    scale = math.lcm(
-        *(_term_scale(term, factor, weights) for level in factors for term, factor in level.items())
-    )
+    scales = [(_term_scale(t, factor, weights), t) for level in factors for t, factor in level.items()]
+    scale = math.lcm(*(own for own, _ in scales))
     if scale > MAX_SCALE:
-        reason = f"the weight scale K is {scale}, the largest allowed is {MAX_SCALE}"
-        raise InputError(Fault("objective.levels", f"{reason}: use weights with fewer decimals"))
+        most, term = max(scales)
+        reason = (
+            f"the weight scale K is {scale}, the largest allowed is {MAX_SCALE}; {term} alone needs {most}"
+        )
+        remedy = f"use weights of {term} and of the tasks with fewer decimals"
+        raise InputError(Fault("objective.levels", f"{reason}: {remedy}"))
     return scale, tuple(_form(level, scale, weights) for level in factors), tuple(levels)
 
 
@@ -91,9 +95,9 @@ def _form(level: Mapping[str, Fraction], scale: int, weights: Weights) -> Form:
 
     def per_task(term: str, values: Sequence[Fraction]) -> Ints:
         factor = level.get(term, Fraction(0)) * scale
-        return (
-            _whole([factor * value for value in values]) if factor else np.zeros(len(values), dtype=np.int64)
-        )
+        if not factor:
+            return np.zeros(len(values), dtype=np.int64)
+        return _whole([factor * value for value in values], f"its weight in {term}, scaled by K = {scale},")
 
     flow = per_task("weighted_flow", weights.weight)
     return Form(
@@ -104,15 +108,25 @@ def _form(level: Mapping[str, Fraction], scale: int, weights: Weights) -> Form:
         late=per_task("late", weights.weight),
         loss=per_task("utility_loss", weights.weight),
         rejected=per_task("rejected", weights.penalty),
-        placed=-_whole([Fraction(int(a) * b) for a, b in zip(flow, weights.release, strict=True)]),
+        placed=-_whole(
+            [Fraction(int(a) * b) for a, b in zip(flow, weights.release, strict=True)],
+            f"its weight in weighted_flow, scaled by K = {scale}, times its release in ticks",
+        ),
     )
 
 
-def _whole(values: Sequence[Fraction]) -> Ints:
-    largest = max(values, default=Fraction(0))
-    if largest >= NEVER:
-        reason = f"a scaled weight is {largest}, which must stay below 2^53 = {NEVER}"
-        raise InputError(Fault("objective", reason))
+def _whole(values: Sequence[Fraction], what: str) -> Ints:
+    """The values, one for each task, as integers."""
+    faults = [
+        Fault(
+            f"tasks[{task}]",
+            f"{what} is {value}, which must stay below 2^53 = {NEVER}: use {_SMALLER_WEIGHTS}",
+        )
+        for task, value in enumerate(values)
+        if value >= NEVER
+    ]
+    if faults:
+        raise InputError(faults)
     return np.array([int(value) for value in values], dtype=np.int64)
 
 
@@ -126,23 +140,22 @@ def check_range(problem: Problem) -> None:
     """
     end = horizon(full_scope(problem))
     if end > NEVER:
-        raise InputError(
-            Fault("", f"the last run could end at tick {end}, which passes 2^53 = {NEVER}: use longer ticks")
-        )
-    for what, form in _named_forms(problem):
+        message = f"the last run could end at tick {end}, which passes 2^53 = {NEVER}: {LONGER_TICKS}"
+        raise InputError(Fault("", message))
+    for path, form in _named_forms(problem):
         value = largest_value(problem, form, end)
         if value > NEVER:
-            reason = f"{what} could reach {value} (weights scaled by K), which passes 2^53 = {NEVER}"
-            raise InputError(
-                Fault("objective", f"{reason}: use longer ticks, a larger money unit or smaller weights")
-            )
+            times = largest_value(problem, replace(form, cost=0), end)
+            remedy = LONGER_TICKS if 2 * times > value else f"{LARGER_MONEY} or shorter ticks"
+            reason = f"the value could reach {value} (weights scaled by K), which passes 2^53 = {NEVER}"
+            raise InputError(Fault(path, f"{reason}: {remedy}, {_SMALLER_WEIGHTS}"))
 
 
 def _named_forms(problem: Problem) -> Iterator[tuple[str, Form]]:
     for number, form in enumerate(problem.levels):
-        yield f"level {number} of the objective", form
+        yield f"objective.levels[{number}]", form
     for limit in problem.limits:
-        yield f"the limited term {limit.term}", limit.form
+        yield f"objective.limits.{limit.term}", limit.form
 
 
 def largest_value(problem: Problem, form: Form, end: int) -> int:

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from optalloc.compilation.calendars import Steps, calendar_steps
-from optalloc.compilation.units import bounded, common_multiplier
+from optalloc.compilation.units import FEWER_DECIMALS, bounded, common_multiplier
 from optalloc.instance import Instance
 from optalloc.problem import CHANNEL, DEVICES, EXTRA, SEATS, Ints
 
@@ -122,7 +122,10 @@ def _add_extras(table: Resources, instance: Instance) -> None:
         values += [Fraction(task.extra[key]) for task in instance.tasks if key in task.extra]
         multiplier = common_multiplier(values)
         bounded(
-            int(max(values, default=Fraction(0)) * multiplier), "", f"the largest {key} in its common unit"
+            int(max(values, default=Fraction(0)) * multiplier),
+            f"extra.{key}",
+            "the largest amount in the common unit",
+            FEWER_DECIMALS,
         )
         absent = np.full(len(instance.nodes), -1, dtype=np.int64)
         table.extras[key] = Extras(multiplier, absent, absent.copy())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optalloc.compilation.exact import Column, ceil_column, exact_for, half_up_column, integers, largest
 from optalloc.compilation.network import Chain, Network
 from optalloc.compilation.resources import channel_resources
-from optalloc.compilation.units import Units, bounded
+from optalloc.compilation.units import LARGER_MONEY, LONGER_TICKS, Units, bounded
 from optalloc.errors import Fault, InputError
 from optalloc.instance import Dataset, Instance
 from optalloc.problem import Bools, Ints, Problem
@@ -166,8 +166,8 @@ class RouteBook:
         ticks = self._ticks(self._sizes[dataset], chains)
         cost = self._cost(self._sizes[dataset], chains)
         path = f"datasets[{dataset}]"
-        bounded(largest(ticks), path, "the longest transfer in ticks")
-        bounded(largest(cost), path, "the largest egress in money units")
+        bounded(largest(ticks), path, "the longest transfer in ticks", LONGER_TICKS)
+        bounded(largest(cost), path, "the largest egress in money units", LARGER_MONEY)
         return ticks.astype(np.int64), cost.astype(np.int64)
 
     def _ticks(self, size: Fraction, chains: ChainSet) -> Column:

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optalloc.compilation.units import bounded, common_multiplier
+from optalloc.compilation.units import FEWER_DECIMALS, bounded, common_multiplier
 from optalloc.instance import Instance
 from optalloc.problem import NEVER, Ints
 
@@ -30,7 +30,9 @@ def storage_in_units(instance: Instance, datasets: Sequence[int], sites: Sequenc
     storage = [
         NEVER
         if room is None
-        else bounded(int(room * unit), f"sites[{index}]", "the storage in its common unit")
+        else bounded(
+            int(room * unit), f"sites[{index}].storage_gb", "the storage in its common unit", FEWER_DECIMALS
+        )
         for index, (room, unit) in enumerate(zip(capacity, multipliers, strict=True))
     ]
     replicas = [min(int(sizes[d] * multipliers[s]), NEVER) for d, s in zip(datasets, sites, strict=True)]

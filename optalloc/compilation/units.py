@@ -10,6 +10,9 @@ from optalloc.errors import Fault, InputError
 from optalloc.problem import NEVER
 
 __all__ = [
+    "FEWER_DECIMALS",
+    "LARGER_MONEY",
+    "LONGER_TICKS",
     "Units",
     "bounded",
     "ceil_div",
@@ -22,8 +25,12 @@ __all__ = [
 
 Exact = Decimal | Fraction | int
 
+LONGER_TICKS = "use longer ticks (tick_seconds)"
+LARGER_MONEY = "use a larger money unit (money_unit_usd)"
+FEWER_DECIMALS = "use a coarser unit, or numbers with fewer decimals"
 
-def bounded(value: int, path: str, what: str) -> int:
+
+def bounded(value: int, path: str, what: str, remedy: str) -> int:
     """The value, if it is below 2^53.
 
     Raises
@@ -32,7 +39,7 @@ def bounded(value: int, path: str, what: str) -> int:
         It is not: solvers that compute in doubles would lose units.
     """
     if value >= NEVER:
-        raise InputError(Fault(path, f"{what} is {value}, which must stay below 2^53 = {NEVER}"))
+        raise InputError(Fault(path, f"{what} is {value}, which must stay below 2^53 = {NEVER}: {remedy}"))
     return value
 
 
