@@ -1,5 +1,8 @@
 """Run functions in processes of their own, so that one crash or hang never loses the others."""
 
+import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, as_completed
 from typing import Any
@@ -37,13 +40,11 @@ def _local(jobs: int) -> Engine:
         timeout: float,
         keep: Callable[[int, Answer], None],
     ) -> bool:
-        import multiprocessing
-
         from pebble import ProcessPool
 
         # spawn: HiGHS and torch hang for ever in a forked child
         context = multiprocessing.get_context("spawn")
-        with ProcessPool(max_workers=jobs, context=context) as pool:
+        with ProcessPool(max_workers=jobs, context=context, initializer=_end_with_parent) as pool:
             futures = {
                 pool.schedule(function, args=list(args), timeout=timeout): index
                 for index, args in enumerate(arguments)
@@ -54,6 +55,18 @@ def _local(jobs: int) -> Engine:
             return finished
 
     return run
+
+
+def _end_with_parent() -> None:
+    """Let no run go on when nobody waits for it any more, whatever has ended the process that began it."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, name="end with parent", daemon=True).start()
 
 
 def _dask(jobs: int) -> Engine:

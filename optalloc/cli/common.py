@@ -13,6 +13,7 @@ from typing import Any, NoReturn, ParamSpec
 
 import typer
 
+from optalloc.cli.signals import ended_gently
 from optalloc.errors import Fault, InputError, UnsupportedError
 from optalloc.io.atomic import can_write
 
@@ -45,7 +46,8 @@ def checked(command: Callable[P, Exit | None]) -> Callable[P, None]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            code = command(*args, **kwargs) or Exit.DONE
+            with ended_gently() as end:
+                code = command(*args, **kwargs) or Exit.DONE
         except (InputError, UnsupportedError) as error:
             say(str(error))
             code = Exit.BAD_INPUT
@@ -61,7 +63,7 @@ def checked(command: Callable[P, Exit | None]) -> Callable[P, None]:
             traceback.print_exc()
             say("internal error: please report the lines above together with the input")
             code = Exit.INTERNAL
-        raise typer.Exit(int(code))
+        raise typer.Exit(end.code if code == Exit.INTERRUPTED else int(code))
 
     run.__annotations__ = {**command.__annotations__, "return": None}
     return run
