@@ -8,6 +8,7 @@ import highspy
 from optalloc.errors import Fault, InputError
 from optalloc.formulations.milp.native import QuietHighs
 from optalloc.formulations.milp.size import MAX_COLUMNS, MAX_ENTRIES
+from optalloc.options import Kind
 
 __all__ = ["OWN_DEFAULTS", "QuietHighs", "apply_options", "split_options"]
 
@@ -36,13 +37,13 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, int], dict[str,
         proof.
     """
     own = dict(OWN_DEFAULTS)
-    faults = []
+    faults: list[Fault] = []
     for name in OWN_DEFAULTS:
         if name in options:
             try:
-                own[name] = int(options[name])
-            except (TypeError, ValueError):
-                faults.append(Fault(f"options.{name}", f"must be a whole number, got {options[name]!r}"))
+                own[name] = Kind(int, 1).read(f"options.{name}", options[name])
+            except InputError as error:
+                faults += error.faults
     native = {name: value for name, value in options.items() if name not in OWN_DEFAULTS}
     faults += apply_options(QuietHighs(), native, raising=False)
     if faults:

@@ -1,12 +1,12 @@
 """Options of a solver, and threads."""
 
-import difflib
 import inspect
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from optalloc.errors import Fault, InputError
+from optalloc.options import Kind, read_options
 from optalloc.solvers.registry import SolverEntry
 
 __all__ = ["checked_options", "usable_cores"]
@@ -15,43 +15,35 @@ _MOST_THREADS = 8
 
 
 def checked_options(entry: SolverEntry, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options; unknown ones are refused, all at once, and text is read as the default's type."""
+    """The options, each of its default's type and not below its least value; text is read.
+
+    Raises
+    ------
+    InputError
+        Unknown and missing options and wrong values, all of them.
+    """
     given = dict(options or {})
     if entry.options is None:
         return given
-    faults = [_unknown(entry, name) for name in given if name not in entry.options]
-    faults += [
+    faults = [
         Fault(f"options.{name}", f"{entry.name} needs it: it has no default")
         for name, default in entry.options.items()
         if default is inspect.Parameter.empty and name not in given
     ]
+    kinds = {name: _kind(default, entry.least.get(name)) for name, default in entry.options.items()}
+    try:
+        read = read_options(entry.name, kinds, given)
+    except InputError as error:
+        raise InputError([*error.faults, *faults]) from None
     if faults:
         raise InputError(faults)
-    return {name: _read(name, value, entry.options[name]) for name, value in given.items()}
+    return read
 
 
-def _unknown(entry: SolverEntry, name: str) -> Fault:
-    known = list(entry.options or ())
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
-    return Fault(f"options.{name}", f"{entry.name} has no such option; {hint}")
-
-
-def _read(name: str, value: Any, default: Any) -> Any:
-    """Text, as the command line gives it, in the type of the default."""
-    if not isinstance(value, str) or isinstance(default, str):
-        return value
-    if isinstance(default, bool):
-        if value.lower() not in ("true", "false"):
-            raise InputError(Fault(f"options.{name}", f"must be true or false, got {value!r}"))
-        return value.lower() == "true"
-    if isinstance(default, int | float):
-        try:
-            return type(default)(value)
-        except ValueError:
-            wanted = "a whole number" if isinstance(default, int) else "a number"
-            raise InputError(Fault(f"options.{name}", f"must be {wanted}, got {value!r}")) from None
-    return value
+def _kind(default: Any, least: float | None) -> Kind | None:
+    """What an option with such a default may be; None: anything, as only its solver knows."""
+    of_type = next((kind for kind in (bool, int, float) if isinstance(default, kind)), None)
+    return None if of_type is None else Kind(of_type, least)
 
 
 def usable_cores(threads: Any = None) -> int:

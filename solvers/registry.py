@@ -37,6 +37,8 @@ class SolverEntry:
     options
         Names of the options that it takes, with their defaults (an option given as text is read as the
         default's type); None: it checks its options by itself.
+    least
+        Smallest values allowed, of options that have one.
     libraries
         Distributions whose versions are recorded in results.
     """
@@ -47,6 +49,7 @@ class SolverEntry:
     summary: str = ""
     options: Mapping[str, Any] | None = field(default_factory=dict)
     libraries: tuple[str, ...] = ()
+    least: Mapping[str, float] = field(default_factory=dict)
     scoped: bool = True
     """It respects fixed parts, ``not_before`` and left-out tasks."""
 
@@ -136,6 +139,7 @@ def solver(
     summary: str = "",
     options: Mapping[str, Any] | None = (),  # type: ignore[assignment]
     libraries: tuple[str, ...] = (),
+    least: Mapping[str, float] | None = None,
 ) -> Callable[[F], F]:
     """Decorator that makes a function a solver.
 
@@ -147,7 +151,7 @@ def solver(
     ----------
     name
         How it is called in ``solve(..., solver=name)``.
-    exact, summary, options, libraries
+    exact, summary, options, libraries, least
         See `SolverEntry`. A plain function's options default to its own keyword parameters.
 
     Raises
@@ -157,7 +161,15 @@ def solver(
     """
 
     def join(function: F) -> F:
-        entry = _entry(name, function, exact=exact, summary=summary, options=options, libraries=libraries)
+        entry = _entry(
+            name,
+            function,
+            exact=exact,
+            summary=summary,
+            options=options,
+            libraries=libraries,
+            least=dict(least or {}),
+        )
         known = _joined.get(name)
         foreign = name in _BUILT_IN and not _origin(entry.run)[0].startswith("optalloc.solvers.")
         if foreign or (known is not None and _origin(known.run) != _origin(entry.run)):

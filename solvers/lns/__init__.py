@@ -8,7 +8,7 @@ from optalloc.solvers.registry import solver
 __all__ = ["lns"]
 
 
-@solver("lns", options=OPTIONS)
+@solver("lns", options=OPTIONS, least={"iterations": 0})
 def lns(request: Request) -> Outcome:
     """Large neighbourhood search, guided by prices; never worse than its start, no proof."""
     if not prepare(request.monitor.should_stop):

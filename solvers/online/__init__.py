@@ -79,6 +79,7 @@ def _join(
     options: Mapping[str, Any],
     fixed: str = "",
     origin: Policy | None = None,
+    least: Mapping[str, float] | None = None,
 ) -> None:
     """Register a policy as a solver.
 
@@ -88,6 +89,8 @@ def _join(
         A discipline that cannot be chosen.
     origin
         The function by which the solver can be named as ``module:object``.
+    least
+        Smallest values allowed of options.
     """
 
     def run(request: Request) -> Outcome:
@@ -98,7 +101,7 @@ def _join(
     run.__qualname__ = f"run.{name}"
     if origin is not None:
         run.__dict__.update(__signature__=inspect.signature(run), __wrapped__=origin)
-    solver(name, summary=summary, options=options)(run)
+    solver(name, summary=summary, options=options, least=least)(run)
 
 
 def _first_line(function: Callable[..., Any]) -> str:
@@ -168,7 +171,18 @@ _join(
     RESERVE,
 )
 _join("tetris", _first_line(tetris), _on_desk(tetris), _EVERY, REPLAN)
-_join("rollout", _first_line(Rollout), _rollout, {"tasks": TASKS, "modes": MODES, **_CHOICE})
 _join(
-    "rolling", "what has been released solved exactly, again whenever more comes", _rolling, _ROLLING, REPLAN
+    "rollout",
+    _first_line(Rollout),
+    _rollout,
+    {"tasks": TASKS, "modes": MODES, **_CHOICE},
+    least={"tasks": 1, "modes": 1},
+)
+_join(
+    "rolling",
+    "what has been released solved exactly, again whenever more comes",
+    _rolling,
+    _ROLLING,
+    REPLAN,
+    least={"seconds": 0, "deterministic": 0},
 )
