@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import optalloc as oa
+from optalloc.cli.common import parse_pairs
 from optalloc.errors import InputError
 from optalloc.options import Kind
 from optalloc.solvers.options import checked_options
@@ -104,3 +105,12 @@ def test_all_wrong_options_of_a_solver_at_once() -> None:
 def test_kinds_say_what_they_are(kind: Kind, text: str) -> None:
     """For messages."""
     assert str(kind) == text
+
+
+@pytest.mark.parametrize("option", ["--limit", "--option"])
+def test_a_name_given_twice_with_two_values_is_refused(option: str) -> None:
+    """Neither the first nor the last wins; the same value twice is no contradiction."""
+    pairs = parse_pairs(option, ["cost=1", "makespan=3", " cost = 1 "])
+    assert pairs == {"cost": "1", "makespan": "3"}
+    with pytest.raises(InputError, match=f"^{option}: cost is given twice, as 1 and as 2$"):
+        parse_pairs(option, ["cost=1", "cost=2"])

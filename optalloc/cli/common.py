@@ -97,7 +97,8 @@ def parse_pairs(option: str, texts: list[str] | None) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             fail(option, f"expected NAME=VALUE, got {text!r}")
-        pairs[name.strip()] = value.strip()
+        if pairs.setdefault(name.strip(), value.strip()) != value.strip():
+            fail(option, f"{name.strip()} is given twice, as {pairs[name.strip()]} and as {value.strip()}")
     return pairs
 
 
