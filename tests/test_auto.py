@@ -1,6 +1,10 @@
 """`auto` with its search in a second thread: proofs, plans and failures of all parts come together."""
 
+import os
+import subprocess
+import sys
 import threading
+from functools import partial
 
 import pytest
 from support.random_instances import random_instance
@@ -79,3 +83,45 @@ def test_every_feature_with_two_threads(monkeypatch, chunk):
             several += len(truth.levels) > 1
     assert compared >= 10
     assert several >= 1
+
+
+@needs_kernels
+def test_no_time_limit_waits_for_the_compiler(tmp_path):
+    """In an empty cache: each solver ends in time, with a verified plan where it needs no kernels, and a bound."""
+    code = (
+        "import time, sys, optalloc as oa\n"
+        "problem = oa.compile(oa.generate('ladder', tasks=30))\n"
+        "began = time.process_time()\n"
+        "for name in ('auto', 'lns', 'bound'):\n"
+        "    result = oa.solve(problem, name, time_limit=0.5)\n"
+        "    print(name, result.status.value, result.termination.value, result.bound is not None)\n"
+        "print(time.process_time() - began < 8)\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
+    lines = done.stdout.split("\n")
+    assert lines[0] == "auto FEASIBLE TIME_LIMIT True"
+    assert lines[1].startswith("lns FEASIBLE TIME_LIMIT")
+    assert lines[2] == "bound NO_SOLUTION TIME_LIMIT True"
+    assert lines[3] == "True"  # compiling alone takes some 20 seconds of processor time
+
+
+@needs_kernels
+@pytest.mark.long
+def test_after_warming_nothing_is_left_to_compile(tmp_path):
+    """Every kernel, for every type that solvers use: later runs add no file to the cache."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    run = partial(subprocess.run, env=environment, timeout=600, check=True)
+    run([sys.executable, "-m", "optalloc.solvers.warming"])
+    files = sorted(path.name for path in tmp_path.rglob("*.nbc"))
+    assert files
+    code = (
+        "import optalloc as oa\n"
+        "for name in ('edge-6', 'market-6', 'contended-6', 'pipeline-6', 'ladder-10', 'real-8'):\n"
+        "    for solver in ('lns', 'bound', 'auto'):\n"
+        "        oa.solve(name, solver, time_limit=2)\n"
+    )
+    run([sys.executable, "-c", code])
+    assert sorted(path.name for path in tmp_path.rglob("*.nbc")) == files
