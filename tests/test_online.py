@@ -151,6 +151,8 @@ def test_wrong_options_are_refused():
         solve(problem, "online-fifo", options={"discipline": "hope"})
     with pytest.raises(InputError, match="no such option"):
         solve(problem, "tetris", options={"discipline": "replan"})
+    with pytest.raises(InputError, match=r"options\.trace: /no/such/folder/t\.jsonl: No such file"):
+        solve(problem, "tetris", options={"trace": "/no/such/folder/t.jsonl"})
 
 
 def test_the_time_limit_ends_a_run():

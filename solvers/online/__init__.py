@@ -2,8 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
+from optalloc.errors import Fault, InputError
+from optalloc.io.atomic import can_write
 from optalloc.problem import Plan
 from optalloc.result import Result, Termination
 from optalloc.scope import Scope
@@ -31,6 +34,7 @@ def run_policy(request: Request, name: str, make: Make, discipline: str) -> Outc
     """Simulate a policy and offer its plan."""
     lines: list[dict[str, Any]] = []
     path = request.options.get("trace", "")
+    _check_trace(path)
     simulator = Simulator(request.scope, discipline, trace=lines.append if path else None)
     try:
         simulate(simulator, make(request, simulator), request.monitor.should_stop)
@@ -44,6 +48,14 @@ def run_policy(request: Request, name: str, make: Make, discipline: str) -> Outc
         return Outcome(stopped, message=f"the time was up at tick {simulator.clock} of the simulation")
     request.monitor.offer(simulator.plan(), name)
     return Outcome(Termination.COMPLETED)
+
+
+def _check_trace(path: str | Path) -> None:
+    try:
+        if path:
+            can_write(path)
+    except OSError as error:
+        raise InputError(Fault("options.trace", f"{path}: {error.strerror}")) from None
 
 
 def online_policy(name: str, *, summary: str = "", discipline: str = REPLAN) -> Callable[[Policy], Policy]:
