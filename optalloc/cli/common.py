@@ -92,7 +92,7 @@ def finite_number(option: str, value: float | None, *, least: float = 0.0) -> No
 
 def parse_pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     """``["a=1", "b=2"]`` as a dict."""
-    pairs = {}
+    pairs: dict[str, str] = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
