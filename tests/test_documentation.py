@@ -5,6 +5,7 @@ import re
 import shlex
 from inspect import signature
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from typer.testing import CliRunner
@@ -24,9 +25,9 @@ def _blocks(page: Path, language: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_examples_run(page, tmp_path, monkeypatch):
-    """The blocks of a page run in order in one namespace that knows an ``instance``; tests in it are called."""
+    """The blocks of a page run in order in one namespace; tests in it are called."""
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "example", "oa": oa, "instance": oa.read("real-8")}
+    namespace: dict[str, object] = {"__name__": "example"}
     for block in _blocks(page, "python"):
         exec(compile(block, str(page), "exec"), namespace)
     for name, value in list(namespace.items()):
@@ -52,6 +53,23 @@ def test_links_between_pages_exist(page):
     """A relative link names a file of the repository."""
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_and_modules_of_the_project_exist(page):
+    """What a page calls `optalloc/...`, `solvers/...` or `optalloc.x.y` is there."""
+    text = page.read_text(encoding="utf-8")
+    folders = "optalloc|solvers|formulations|instances|tests|benchmarks|docs"
+    paths = re.findall(rf"(?<![\w/.:-])(?:{folders})/[\w/.-]*\w", text)
+    environments = ("optalloc/Allocation",)  # the name of an environment, which is no file
+    assert [path for path in paths if not (ROOT / path).exists() and not path.startswith(environments)] == []
+    missing = []
+    for name in re.findall(r"(?<![\w/.])optalloc(?:\.\w+)+", text):
+        try:
+            resolve_name(name)
+        except (ImportError, AttributeError):
+            missing.append(name)
+    assert missing == []
 
 
 def test_no_path_of_one_machine_stands_in_the_repository():
