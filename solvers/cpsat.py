@@ -247,7 +247,7 @@ class _Run:
     def _final_bound(self, status: str) -> int:
         """The exact integer bound of the response, also the objective value where that is proven."""
         bound = int(self.native.response_proto.inner_objective_lower_bound) + self.built.constant
-        bound = max(self._capped(bound), self.built.objective.range()[0])
+        bound = max(self._capped(bound), self.built.range[0])
         self.task.monitor.bound(self.task.level, bound, NAME, self.task.caps)
         return bound
 

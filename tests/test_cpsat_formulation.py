@@ -332,7 +332,7 @@ def test_every_part_of_a_form_has_a_term(part: str) -> None:
 
 
 def test_building_can_be_given_up() -> None:
-    """What `check` raises between the families ends the building."""
+    """What `check` raises ends the building."""
     problem = make_problem([Task([Mode(1, {0: 1})])])
     calls = []
 
@@ -343,6 +343,19 @@ def test_building_can_be_given_up() -> None:
 
     with pytest.raises(TimeoutError):
         build(full_scope(problem), windows(full_scope(problem)), check=check)
+
+
+def test_no_family_is_long_without_a_check() -> None:
+    """However many tasks there are: each loop over tasks checks in between, and so does the hint."""
+    tasks, calls = 40, []
+    problem = make_problem([Task([Mode(1, {0: 1}), Mode(2, {0: 1})]) for _ in range(tasks)])
+    scope = full_scope(problem)
+    # Variables; one mode, ends and windows; uses; first ends; terms: eight loops over all tasks at least.
+    built = build(scope, windows(scope), check=lambda: calls.append(1))
+    assert len(calls) > 8 * tasks
+    calls.clear()
+    add_hint(built, Plan(np.zeros(tasks, dtype=np.int64) + 2 * np.arange(tasks), np.arange(tasks)))
+    assert len(calls) > tasks
 
 
 def test_limit_on_cost_forces_the_slow_mode() -> None:

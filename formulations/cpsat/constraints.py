@@ -1,7 +1,7 @@
 """Constraint families of the CP-SAT model, one short function each; rules R1-R11 are in docs/model.md."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -48,7 +48,7 @@ class Item:
         return self.option.last + self.option.ticks
 
 
-def add_constraints(variables: CpsatVariables, check: Callable[[], None]) -> None:
+def add_constraints(variables: CpsatVariables) -> None:
     """Every rule but the limits, which are forms like the objective (see `objective`)."""
     for family in (
         choose_one_way,
@@ -63,12 +63,11 @@ def add_constraints(variables: CpsatVariables, check: Callable[[], None]) -> Non
         fit_storage,
     ):
         family(variables)
-        check()
 
 
 def _activities(variables: CpsatVariables) -> Iterator[Activity]:
-    yield from variables.tasks.values()
-    yield from variables.transfers.values()
+    yield from variables.watched(variables.tasks.values())
+    yield from variables.watched(variables.transfers.values())
 
 
 def choose_one_way(variables: CpsatVariables) -> None:
@@ -170,7 +169,7 @@ def bring_only_what_is_read(variables: CpsatVariables) -> None:
 def pay_for_what_is_bought(variables: CpsatVariables) -> None:
     """x <= z <= sum x: a price that is paid once is paid exactly if some run depends on it."""
     users: dict[int, list[Literal]] = {purchase: [] for purchase in variables.purchases}
-    for activity in variables.tasks.values():
+    for activity in variables.watched(variables.tasks.values()):
         for purchase, literals in _buyers(variables, activity).items():
             total = cp_model.LinearExpr.sum(literals)
             variables.model.add(total <= variables.purchases[purchase])
@@ -192,7 +191,7 @@ def _buyers(variables: CpsatVariables, activity: Activity) -> dict[int, list[Lit
 def items_by_resource(variables: CpsatVariables) -> dict[int, list[Item]]:
     """What may hold each resource: runs (devices, extra, seats, stream channels) and transfers (channels)."""
     items: dict[int, list[Item]] = {}
-    for task, activity in variables.tasks.items():
+    for task, activity in variables.watched(variables.tasks.items()):
         for mode, option in activity.options.items():
             for resource, amount in variables.problem.uses(mode):
                 items.setdefault(resource, []).append(Item(("task", task), mode, activity, option, amount))
@@ -207,7 +206,7 @@ def fit_capacities(variables: CpsatVariables) -> None:
     """R5, R7, R9: at every tick, what is held is at most the capacity less the fixed reservations."""
     items = items_by_resource(variables)
     intervals: dict[int, cp_model.IntervalVar] = {}
-    for resource, profile in enumerate(variables.profiles):
+    for resource, profile in variables.watched(enumerate(variables.profiles)):
         if min(profile.amounts) < 0:
             variables.model.add_bool_or([])  # the fixed part alone does not fit
         held = items.get(resource, [])
@@ -237,7 +236,7 @@ def _fit_at_ticks(variables: CpsatVariables, profile: Profile, items: list[Item]
     """
     first, last = min(item.option.first for item in items), max(item.last_end for item in items)
     drops = {begin for begin, *_ in profile.segments(first, last)}
-    for tick in sorted(drops | {item.option.first for item in items}):
+    for tick in variables.watched(sorted(drops | {item.option.first for item in items})):
         running = [item for item in items if item.option.first <= tick < item.last_end]
         literals = [item.option.literal for item in running]
         amounts = [item.amount for item in running]
@@ -296,7 +295,7 @@ def fit_storage(variables: CpsatVariables) -> None:
     Each is held from its transfer's start to the end of its last reader, or of the transfer if unread.
     """
     sites: dict[int, list[int]] = {}
-    for replica in variables.retentions:
+    for replica in variables.watched(variables.retentions):
         _hold_until_read(variables, replica)
         sites.setdefault(int(variables.problem.replica_site[replica]), []).append(replica)
     for site, replicas in sites.items():

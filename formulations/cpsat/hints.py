@@ -59,7 +59,7 @@ def _set_activity(values: Values, activity: Activity, way: int | None, start: in
 
 
 def _set_tasks(variables: CpsatVariables, plan: Plan, values: Values) -> bool:
-    for task, activity in variables.tasks.items():
+    for task, activity in variables.watched(variables.tasks.items()):
         mode = int(plan.mode[task])
         way = None if mode == REJECTED else mode
         if not _set_activity(values, activity, way, int(plan.start[task])):
@@ -97,7 +97,7 @@ def _listed_route(problem: Problem, options: Mapping[int, Option], transfer: Tra
 def _set_purchases(variables: CpsatVariables, values: Values) -> None:
     bought = {
         purchase
-        for activity in variables.tasks.values()
+        for activity in variables.watched(variables.tasks.values())
         for mode, option in activity.options.items()
         if _holds(values, option.literal)
         for purchase in variables.problem.buys(mode)

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ class CpsatModel:
         """What the native objective leaves out: CP-SAT keeps offsets as floating-point numbers."""
         return self.objective.constant
 
+    @cached_property
+    def range(self) -> tuple[int, int]:
+        """Least and largest value of the level that the domains of the variables allow."""
+        return self.objective.range()
+
 
 def build(
     scope: Scope,
@@ -74,7 +80,7 @@ def build(
     cutoff
         Only plans whose level is at most this are wanted; None: all.
     check
-        Called between the families of constraints; may raise to give up (out of time).
+        Called now and then, by `add_hint` too; may raise to give up (out of time).
 
     Raises
     ------
@@ -84,20 +90,20 @@ def build(
     problem = scope.problem
     model = cp_model.CpModel()
     variables = make_variables(model, scope, windows, check)
-    add_constraints(variables, check)
+    add_constraints(variables)
     terms = Terms(variables)
     for limit in problem.limits:
         at_most(terms, limit.form, limit.bound)
     for form, cap in zip(problem.levels, caps, strict=False):
         at_most(terms, form, cap)
     objective = form_value(terms, problem.levels[level])
+    check()
     model.minimize(objective.expression())
-    check()
     add_redundant_rows(terms)
-    check()
     built = CpsatModel(model, variables, terms, objective, level)
     if cutoff is not None:
         add_cutoff(built, cutoff)
+    check()
     _validate(model)
     return built
 
@@ -110,7 +116,7 @@ def _validate(model: cp_model.CpModel) -> None:
 
 def add_cutoff(cpsat: CpsatModel, cutoff: int) -> None:
     """Only plans whose level is at most ``cutoff`` are wanted from now on."""
-    least, largest = cpsat.objective.range()
+    least, largest = cpsat.range
     if cutoff < least:
         cpsat.model.add_bool_or([])
     elif cutoff < largest:
@@ -154,8 +160,10 @@ def add_hint(cpsat: CpsatModel, plan: Plan) -> bool:
     values = complete_values(cpsat.terms, plan)
     if values is None:
         return False
-    for index, value in sorted(values.items()):
-        cpsat.model.add_hint(cpsat.model.get_int_var_from_proto_index(index), value)
+    order = sorted(values)
+    hint = cpsat.model.proto.solution_hint
+    hint.vars.extend(order)
+    hint.values.extend([values[index] for index in order])
     return True
 
 

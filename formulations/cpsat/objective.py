@@ -134,7 +134,7 @@ class Terms:
 def form_value(terms: Terms, form: Form) -> Linear:
     """The value of a form: the sum of its terms over fixed and free tasks, transfers and purchases."""
     linear = Linear()
-    for term in TERM_FUNCTIONS:
+    for term in terms.of.watched(TERM_FUNCTIONS):
         term(linear, terms, form)
     return linear
 
@@ -237,7 +237,7 @@ def _add_per_mode(linear: Linear, terms: Terms, coefficient: Callable[[int, int]
     """coefficient(task, mode) of the mode of every placed task."""
     for task in terms.of.fixed:
         linear.add(coefficient(task, int(terms.of.scope.mode[task])), 1)
-    for task, activity in terms.of.tasks.items():
+    for task, activity in terms.of.watched(terms.of.tasks.items()):
         for mode, option in activity.options.items():
             linear.add(coefficient(task, mode), option.literal)
 

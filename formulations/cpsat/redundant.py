@@ -16,7 +16,7 @@ MAX_DEADLINES = 40
 def add_redundant_rows(terms: Terms) -> None:
     """First ends of options, and work against capacity for every resource that could run short."""
     ends_of_options(terms)
-    for resource, items in items_by_resource(terms.of).items():
+    for resource, items in terms.of.watched(items_by_resource(terms.of).items()):
         profile = terms.of.profiles[resource]
         if _whole(profile, items) > MAX_PRODUCT or all(i.option.first == i.option.last for i in items):
             continue
@@ -27,7 +27,7 @@ def add_redundant_rows(terms: Terms) -> None:
 
 def ends_of_options(terms: Terms) -> None:
     """end >= sum over options of their first end * x: big-M free, unlike the enforced windows."""
-    for activity in terms.of.tasks.values():
+    for activity in terms.of.watched(terms.of.tasks.values()):
         literals = [option.literal for option in activity.options.values()]
         ends = [option.first + option.ticks for option in activity.options.values()]
         if activity.absent is not None:
@@ -46,7 +46,7 @@ def _whole(profile: Profile, items: list[Item]) -> int:
 def work_by_deadlines(terms: Terms, profile: Profile, items: list[Item]) -> None:
     """sum amount * ticks * x over what must end by D (window, or due date if on time) <= area up to D."""
     first = min(item.option.first for item in items)
-    for deadline in _deadlines(terms, items):
+    for deadline in terms.of.watched(_deadlines(terms, items)):
         literals: list[Literal] = []
         work: list[int] = []
         most: dict[tuple[str, int], int] = {}

@@ -6,11 +6,11 @@ literal, has a fixed size and shares no end variable with any other: OR-Tools 9.
 where the intervals of alternatives share their start *and* end variables.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from ortools.sat.python import cp_model
 
@@ -20,6 +20,8 @@ from optalloc.problem import NEVER, REJECTED, Problem, Transfer
 from optalloc.scope import Scope, Windows
 
 __all__ = ["Activity", "CpsatVariables", "Literal", "Option", "Retention", "Variable", "make_variables"]
+
+T = TypeVar("T")
 
 Variable = Any
 """An integer variable of `cp_model` (untyped there)."""
@@ -120,6 +122,8 @@ class CpsatVariables:
         The native `CpModel`; experts may add to it before solving.
     profiles
         Per resource, the capacity that fixed runs and transfers leave.
+    check
+        Called now and then while the model is made; may raise to give up (out of time).
     tasks
         Task -> activity, for free tasks.
     transfers
@@ -140,6 +144,7 @@ class CpsatVariables:
     scope: Scope
     windows: Windows
     profiles: tuple[Profile, ...]
+    check: Callable[[], None] = lambda: None
     tasks: dict[int, Activity] = field(default_factory=dict)
     transfers: dict[int, Activity] = field(default_factory=dict)
     reads: dict[tuple[int, int], Literal] = field(default_factory=dict)
@@ -152,6 +157,12 @@ class CpsatVariables:
     def problem(self) -> Problem:
         """The compiled problem."""
         return self.scope.problem
+
+    def watched(self, items: Iterable[T]) -> Iterator[T]:
+        """``items`` with a `check` before each: for loops that can take long."""
+        for item in items:
+            self.check()
+            yield item
 
     @cached_property
     def fixed(self) -> dict[int, tuple[int, int]]:
@@ -211,10 +222,11 @@ def make_variables(
     model: cp_model.CpModel, scope: Scope, windows: Windows, check: Callable[[], None]
 ) -> CpsatVariables:
     """All decision variables; those of objective terms are made where a form asks for them."""
-    variables = CpsatVariables(model, scope, windows, residual_profiles(scope))
-    for make in (_make_tasks, _make_transfers, _make_reads, _make_purchases, _make_retentions):
+    variables = CpsatVariables(model, scope, windows, residual_profiles(scope), check)
+    for make in variables.watched(
+        (_make_tasks, _make_transfers, _make_reads, _make_purchases, _make_retentions)
+    ):
         make(variables)
-        check()
     return variables
 
 
@@ -242,6 +254,7 @@ def _make_activity(
 def _make_tasks(variables: CpsatVariables) -> None:
     """An activity per free task: one literal per open mode, starts only where calendars let the mode run."""
     problem, scope, windows = variables.problem, variables.scope, variables.windows
+    is_open = windows.open
     gaps: dict[tuple[int, int], Spans] = {}
 
     def starts(mode: int) -> Spans:
@@ -251,10 +264,10 @@ def _make_tasks(variables: CpsatVariables) -> None:
         bounds = int(problem.duration[mode]), int(windows.earliest[mode]), int(windows.latest[mode])
         return allowed_spans((gaps[use] for use in problem.uses(mode)), *bounds)
 
-    for task in range(problem.num_tasks):
+    for task in variables.watched(range(problem.num_tasks)):
         if scope.free[task]:
             modes = problem.modes_of(task)
-            modes = modes[windows.open[modes]].tolist()
+            modes = modes[is_open[modes]].tolist()
             ways = {mode: (int(problem.duration[mode]), starts(mode)) for mode in modes}
             optional = bool(scope.rejectable[task])
             variables.tasks[task] = _make_activity(variables.model, f"task{task}", ways, optional)
@@ -263,7 +276,7 @@ def _make_tasks(variables: CpsatVariables) -> None:
 def _make_transfers(variables: CpsatVariables) -> None:
     """An activity per replica that may be read, a literal per route; its start fixed if nothing contends."""
     problem, latest = variables.problem, _latest_readings(variables)
-    for replica in range(problem.num_replicas):
+    for replica in variables.watched(range(problem.num_replicas)):
         if variables.fixed_transfer(replica) is not None:
             continue
         last = latest.get(replica)
@@ -279,7 +292,7 @@ def _make_transfers(variables: CpsatVariables) -> None:
 def _latest_readings(variables: CpsatVariables) -> dict[int, int]:
     """Replica -> latest start of a free run that may read it, for those that one may."""
     latest: dict[int, int] = {}
-    for activity in variables.tasks.values():
+    for activity in variables.watched(variables.tasks.values()):
         for mode, option in activity.options.items():
             for replica in variables.problem.needs(mode):
                 latest[replica] = max(option.last, latest.get(replica, 0))
@@ -299,7 +312,7 @@ def _route_starts(variables: CpsatVariables, replica: int, route: int, end_by: i
 
 def _make_reads(variables: CpsatVariables) -> None:
     """A literal per task and replica that its modes may read."""
-    for task, activity in variables.tasks.items():
+    for task, activity in variables.watched(variables.tasks.items()):
         readers: dict[int, list[Literal]] = {}
         for mode, option in activity.options.items():
             for replica in variables.problem.needs(mode):
@@ -314,7 +327,7 @@ def _make_purchases(variables: CpsatVariables) -> None:
     """A literal per purchase that costs money and is still open."""
     problem = variables.problem
     bought = {b for task in variables.fixed for b in problem.buys(int(variables.scope.mode[task]))}
-    modes = (mode for activity in variables.tasks.values() for mode in activity.options)
+    modes = (mode for activity in variables.watched(variables.tasks.values()) for mode in activity.options)
     wanted = {b for mode in modes for b in problem.buys(mode)}
     for purchase in sorted(wanted - bought):
         if problem.purchase_cost[purchase] > 0:
