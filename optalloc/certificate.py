@@ -38,6 +38,7 @@ __all__ = [
 
 FORMAT = "optalloc-certificate/1"
 _LARGEST = 2**62
+_REMEDY = "check it under the objective and limits that it was made for (verify: --objective, --limit)"
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,12 @@ def check_bound(problem: Problem, certificate: Certificate, scope: Scope | None 
 
 def _faults(problem: Problem, certificate: Certificate) -> Iterator[Fault]:
     if certificate.objective != level_texts(problem):
-        yield Fault("objective", "the certificate is about another objective")
+        meant = ";".join(",".join(f"{t}={w}" for t, w in level.items()) for level in certificate.objective)
+        yield Fault("objective", f"the certificate is about another objective, {meant}; {_REMEDY}")
     if certificate.instance_sha256 != problem.instance.sha256:
-        yield Fault("instance_sha256", "the certificate is about another instance")
+        yield Fault(
+            "instance_sha256", f"the certificate is about another instance, or other limits; {_REMEDY}"
+        )
     if not 0 <= certificate.level < len(problem.levels):
         yield Fault("level", f"there are {len(problem.levels)} levels, got {certificate.level}")
     elif len(certificate.caps) != certificate.level or len(certificate.earlier) != certificate.level:

@@ -351,6 +351,45 @@ def test_a_certificate_gives_verify_its_bound(run, tiny, tmp_path, levels):
     assert (code, json.loads(out)["bound_valid"]) == (1, False)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["--objective", "makespan=1"],
+        ["--limit", "cost=4"],
+        ["--objective", "makespan=1;cost=1", "--limit", "late=2"],
+    ],
+)
+def test_what_was_made_for_another_objective_is_verified_under_it(run, tiny, tmp_path, changes):
+    """Plan and certificate pass with the options that they were made with; without, the message names them."""
+    plan, proof = tmp_path / "plan.json", tmp_path / "proof.json"
+    assert run("bound", tiny, *changes, "--out", proof)[0] == 0
+    solved = json.loads(run("solve", tiny, *changes, "--solver", "highs", "--out", plan, "--json")[1])
+    code, out, err = run("verify", tiny, plan, *changes, "--bound", proof, "--json")
+    answer = json.loads(out)
+    assert (code, err, answer["bound_valid"]) == (0, "", True)
+    assert answer["levels"] == [level["objective"] for level in solved["levels"]]
+    assert answer["notes"] == []
+    code, out, err = run("verify", tiny, plan, "--bound", proof)
+    assert (code, out) == (2, "")
+    assert changes[0] in err
+
+
+def test_limits_given_to_verify_are_kept_to(run, tiny, tmp_path):
+    """Cost $4, allowed $3: R10."""
+    plan = tmp_path / "plan.json"
+    run("solve", tiny, "--solver", "wspt", "--out", plan)
+    code, out, _ = run("verify", tiny, plan, "--limit", "cost=3", "--json")
+    assert (code, [broken["rule"] for broken in json.loads(out)["violations"]]) == (1, ["R10"])
+
+
+def test_the_index_bounds_nothing_under_another_objective(run, tmp_path):
+    """Its bounds are for the objective in the file."""
+    plan = tmp_path / "plan.json"
+    run("solve", "real-8", "--solver", "wspt", "--out", plan)
+    assert json.loads(run("verify", "real-8", plan, "--json")[1])["bound"] is not None
+    assert json.loads(run("verify", "real-8", plan, "--objective", "cost=1", "--json")[1])["bound"] is None
+
+
 def test_ctrl_c_writes_the_best_plan_and_exits_with_130(tmp_path):
     """An interrupt in the middle of a long solve keeps the incumbent."""
     hard, plan = tmp_path / "hard.json", tmp_path / "plan.json"

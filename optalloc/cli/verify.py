@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optalloc.cli.common import Exit, checked, finite_number, print_json, say
+from optalloc.cli.common import Exit, checked, finite_number, parse_limits, print_json, say
 from optalloc.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ def verify(
     bound: Annotated[
         Path | None, typer.Option(help="Certificate file (optalloc bound --out) to check as well.")
     ] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="As given to solve or bound; default: the instance's.")
+    ] = None,
+    limit: Annotated[list[str] | None, typer.Option(help="TERM=MAX, likewise; may be repeated.")] = None,
     max_gap: Annotated[
         float | None,
         typer.Option(help="Exit code 1 if the gap to the bound is larger."),
@@ -35,13 +39,17 @@ def verify(
     from optalloc.compilation import compile as compile_problem
     from optalloc.evaluation import evaluate
     from optalloc.io.reading import read
+    from optalloc.objective_spec import with_objective
     from optalloc.schedule import read_schedule
 
     finite_number("--max-gap", max_gap)
     given = read(instance)
-    problem = compile_problem(given)
-    evaluation = evaluate(problem, read_schedule(schedule))
-    known = {level: value for level, (value, _) in instances.bounds_of(given.sha256).items()}
+    judged = with_objective(given, objective, parse_limits(limit) or None)
+    problem, plan = compile_problem(judged), read_schedule(schedule)
+    if plan.instance_sha256 == given.sha256:  # plans name the instance as it was given
+        plan = replace(plan, instance_sha256=judged.sha256)
+    evaluation = evaluate(problem, plan)
+    known = {level: value for level, (value, _) in instances.bounds_of(judged.sha256).items()}
     proof = None if bound is None else _checked(problem, bound)
     if proof is not None and proof.valid and proof.level == 0:  # later levels: only under the caps it names
         known[0] = max(proof.claimed, known.get(0, proof.claimed))
