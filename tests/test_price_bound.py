@@ -13,6 +13,7 @@ from optalloc.errors import InputError
 from optalloc.generators import generate
 from optalloc.instance import read_instance
 from optalloc.io.certificates import read_certificate, write_certificate
+from optalloc.io.faults import json_path
 from optalloc.scope import full_scope, start_intervals
 from optalloc.solvers.base import Monitor
 from optalloc.solvers.prices.ascent import STAGES, Settings, Stage, ascend, evaluate_prices, no_prices
@@ -108,16 +109,56 @@ def test_a_certificate_of_another_objective_or_instance_is_refused(ladder):
 
 
 def test_a_certificate_file_comes_back_as_it_was(ladder, tmp_path):
-    """Writing and reading; a damaged file names the place."""
+    """Writing and reading."""
     certificate = proof_of(ladder).certificate
     path = tmp_path / "c.json"
     write_certificate(certificate, path)
     assert read_certificate(path) == certificate
+
+
+def test_damages_of_a_certificate_are_told_in_words(ladder, tmp_path):
+    """All at once, each with file, place and what should stand there."""
+    path = tmp_path / "c.json"
+    write_certificate(proof_of(ladder).certificate, path)
     document = json.loads(path.read_text())
-    document["scale"] = "many"
-    path.write_text(json.dumps(document))
-    with pytest.raises(InputError, match="scale"):
+    first = next(iter(document["prices"]))
+    damaged = document | {
+        "scale": "many",
+        "level": -1,
+        "caps": {},
+        "bound": True,
+        "bond": 3,
+        "limits": {"cost": 2.5},
+    }
+    damaged["prices"] = document["prices"] | {first: [1, None, "2"]}
+    damaged["shares"] = [{"task": 3, "dataset": "d", "site": "s"}]
+    del damaged["edges"]
+    path.write_text(json.dumps(damaged))
+    with pytest.raises(InputError) as caught:
         read_certificate(path)
+    prices = json_path(("prices", first))
+    assert {fault.path: fault.message.partition(";")[0] for fault in caught.value.faults} == {
+        "scale": "must be a whole number without a decimal point, got 'many'",
+        "level": "must be at least 0, got -1",
+        "caps": "must be a list, got an object",
+        "bound": "must be a whole number without a decimal point, got true",
+        "bond": "unknown key",
+        "limits.cost": "must be a whole number without a decimal point, got 2.5",
+        f"{prices}[1]": "must be a whole number without a decimal point, got null",
+        f"{prices}[2]": "must be a whole number without a decimal point, got '2'",
+        "shares[0].task": "must be text, got 3",
+        "shares[0].share": "is required",
+        "edges": "is required",
+    }
+    assert {fault.source for fault in caught.value.faults} == {str(path)}
+    for text, message in (
+        ("[]", "must be an object, got a list"),
+        ("{", "is not JSON"),
+        ('{"a": 1, "a": 2}', "a: stands"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=message):
+            read_certificate(path)
 
 
 @pytest.mark.parametrize("chunk", range(4))

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from optalloc.certificate import FORMAT, Certificate
 from optalloc.errors import Fault, InputError
 from optalloc.io.atomic import write_text
-from optalloc.io.documents import MAX_BYTES, load
+from optalloc.io.documents import MAX_BYTES, load, parse, paused_collector
+from optalloc.io.faults import json_path, shape_faults
 
 __all__ = ["certificate_document", "read_certificate", "write_certificate"]
 
@@ -84,11 +85,18 @@ def read_certificate(path: str | Path, *, max_bytes: int = MAX_BYTES) -> Certifi
     InputError
         With every fault of shape and its path.
     """
-    try:
-        document = _Document.model_validate_json(load(path, max_bytes))
-    except ValidationError as error:
-        places = ((".".join(map(str, e["loc"])), e["msg"]) for e in error.errors())
-        raise InputError(Fault(place, message, str(path)) for place, message in places) from None
+    with paused_collector():
+        content, found = parse(load(path, max_bytes), str(path))
+        try:
+            document = _Document.model_validate(content)
+        except ValidationError as error:
+            found += shape_faults(error, _Document)
+    if found:
+        raise InputError(Fault(json_path(steps), message, str(path)) for steps, message in found)
+    return _from_document(document)
+
+
+def _from_document(document: _Document) -> Certificate:
     content = {
         name: getattr(document, name) for name in _Document.model_fields if name not in ("format", "shares")
     }

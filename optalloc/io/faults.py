@@ -78,7 +78,7 @@ def _key_message(detail: Any) -> str:
 def _message(detail: Any, steps: Steps, model: type[BaseModel]) -> str:
     kind, value, context = detail["type"], detail.get("input"), detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return unknown_key(str(steps[-1]), _keys_at(model, steps[:-1]))
+        return unknown_key(str(steps[-1]), _keys_at(model, steps[:-1]), "meta" in model.model_fields)
     if kind == "missing":
         return "is required"
     if kind in ("too_short", "string_too_short"):
@@ -87,6 +87,8 @@ def _message(detail: Any, steps: Steps, model: type[BaseModel]) -> str:
         return f"must have {context['max_length']} entries, got {context['actual_length']}"
     if kind == "literal_error":
         return f"must be {context['expected']}, got {shown(value)}"
+    if kind == "greater_than_equal":
+        return f"must be at least {context['ge']}, got {shown(value)}"
     wanted = _WANTED.get(kind)
     if wanted:
         return f"must be {wanted}, got {shown(value)}"
@@ -97,6 +99,7 @@ _WANTED: Final = {
     "string_type": "text",
     "string_unicode": "valid Unicode text (no lone surrogates)",
     "bool_type": "true or false",
+    "int_type": "a whole number without a decimal point",
     "tuple_type": "a list",
     "list_type": "a list",
     "dict_type": "an object",
@@ -105,13 +108,13 @@ _WANTED: Final = {
 }
 
 
-def unknown_key(key: str, allowed: Sequence[str]) -> str:
+def unknown_key(key: str, allowed: Sequence[str], has_meta: bool) -> str:
     """What to say about a key that does not belong here."""
     if key in RESERVED:
         return f"is reserved for {RESERVED[key]}, which this version cannot handle; remove the key"
     close = difflib.get_close_matches(key, allowed, n=1, cutoff=0.7)
     hint = f"did you mean {close[0]!r}?" if close else f"allowed: {', '.join(allowed)}"
-    return f"unknown key; {hint} (free keys belong under meta)"
+    return f"unknown key; {hint}" + (" (free keys belong under meta)" if has_meta else "")
 
 
 def _keys_at(model: type[BaseModel], steps: Sequence[Step]) -> list[str]:
