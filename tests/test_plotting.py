@@ -1,6 +1,7 @@
 """Gantt charts: every text is drawn as it is, whatever the ids hold."""
 
 import json
+import struct
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,33 @@ def test_ids_are_drawn_literally(suffix: str, tmp_path: Path) -> None:
     assert {f"{name}{shown}" for name in ("a", "b", "data", "plot")} <= set(page.found)
     write_gantt(problem, plan, tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "html"])
+def test_characters_that_no_font_has_are_told_in_one_sentence(
+    ending: str, tmp_path: Path, recwarn: Any
+) -> None:
+    """U+0378 is no character, so no font has it; Python's warnings, one for every text, do not reach the user."""
+    problem, plan = solved("\u0378")
+    notes = write_gantt(problem, plan, tmp_path / f"p.{ending}")
+    assert [note[:43] for note in notes] == ["the fonts installed here lack characters of"] * (
+        ending == "png"
+    )
+    assert not recwarn.list
+    assert write_gantt(*solved("é"), tmp_path / f"p.{ending}") == []
+
+
+def test_a_picture_of_many_devices_stays_within_what_can_be_drawn(tmp_path: Path) -> None:
+    """3000 lanes of 0.22 inches are 99,000 points at 150 to the inch; 65,535 can be drawn."""
+    large = document("")
+    large["nodes"][0]["devices"] = 3000
+    problem = compile_problem(read_text(json.dumps(large)))
+    plan = solve(problem, "wspt").plan
+    assert plan is not None
+    write_gantt(problem, plan, tmp_path / "p.png")
+    width, height = struct.unpack(">II", (tmp_path / "p.png").read_bytes()[16:24])
+    assert 60_000 < height < 2**16
+    assert width > 500
 
 
 def test_a_dataset_that_begins_with_an_underscore_is_in_the_legend(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def plot(
     plan, violations = resolve(problem, read_schedule(schedule))
     for violation in violations:
         say(f"not drawn: {violation}")
-    write_gantt(problem, plan, out)
+    for note in write_gantt(problem, plan, out):
+        say(note)
     say(f"wrote {out}")
     return Exit.NOT_GOOD_ENOUGH if violations else Exit.DONE

@@ -2,6 +2,8 @@
 
 import html
 import io
+import re
+import warnings
 from pathlib import Path
 
 from optalloc.errors import InputError, visible
@@ -24,8 +26,21 @@ table{{border-collapse:collapse}}td,th{{padding:.2em .8em;border-bottom:1px soli
 _HEAD = ("task", "start (h)", "end (h)", "devices", "data", "cost ($)", "utility")
 
 
-def write_gantt(problem: Problem, plan: Plan, path: str | Path) -> None:
+_DPI, _MOST_PIXELS = 150, 65_000
+"""Of a picture in points; Matplotlib draws none with 2^16 in a direction."""
+_OTHER_SCRIPTS = (
+    "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans", "Hiragino Sans", "PingFang SC", "Yu Gothic",
+    "Microsoft YaHei", "Malgun Gothic", "Segoe UI", "Arial Unicode MS",
+)  # fmt: skip
+"""Fonts that, where they are installed, lend the characters that Matplotlib's own lacks."""
+
+
+def write_gantt(problem: Problem, plan: Plan, path: str | Path) -> list[str]:
     """Write the chart; the ending of ``path`` chooses among html, png and svg.
+
+    Returns
+    -------
+    What the reader of the chart should know.
 
     Raises
     ------
@@ -36,27 +51,49 @@ def write_gantt(problem: Problem, plan: Plan, path: str | Path) -> None:
     kind = path.suffix.lower().lstrip(".")
     if kind not in ("html", "png", "svg"):
         raise InputError(f"{path}: the ending must be .html, .png or .svg")
-    if kind == "html":
-        text = _page(problem, plan, _picture(problem, plan, "svg").decode())
-        write_bytes(path, text.encode())
-    else:
-        write_bytes(path, _picture(problem, plan, kind))
+    picture, complete = _picture(problem, plan, "svg" if kind == "html" else kind)
+    write_bytes(path, _page(problem, plan, picture.decode()).encode() if kind == "html" else picture)
+    if complete or kind != "png":  # in an SVG the text is text, and its reader has other fonts
+        return []
+    return [
+        "the fonts installed here lack characters of some ids, which show as boxes; .svg and .html have them"
+    ]
 
 
-def _picture(problem: Problem, plan: Plan, kind: str) -> bytes:
+def _picture(problem: Problem, plan: Plan, kind: str) -> tuple[bytes, bool]:
+    """The chart, and whether fonts had all its characters."""
     try:
         import matplotlib
     except ModuleNotFoundError:
         raise InputError("drawing needs matplotlib; install it with: pip install 'optalloc[plot]'") from None
-    with matplotlib.rc_context({"backend": "agg", "svg.hashsalt": "optalloc", "svg.fonttype": "none"}):
-        import matplotlib.pyplot as plt
+    settings = {"backend": "agg", "svg.hashsalt": "optalloc", "svg.fonttype": "none", "font.family": _fonts()}
+    with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        content = _drawn(problem, plan, kind)
+    lacking = [each for each in caught if re.match("Glyph .* missing", str(each.message))]
+    for each in caught:
+        if each not in lacking:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    return content, not lacking
 
-        draw_gantt(problem, plan)
-        figure = plt.gcf()
-        stream = io.BytesIO()
-        metadata = {"Date": None} if kind == "svg" else None
-        figure.savefig(stream, format=kind, dpi=150, metadata=metadata)
-        plt.close(figure)
+
+def _fonts() -> list[str]:
+    import matplotlib
+    from matplotlib import font_manager
+
+    installed = set(font_manager.get_font_names())
+    return [*matplotlib.rcParams["font.family"], *(name for name in _OTHER_SCRIPTS if name in installed)]
+
+
+def _drawn(problem: Problem, plan: Plan, kind: str) -> bytes:
+    import matplotlib.pyplot as plt
+
+    draw_gantt(problem, plan)
+    figure = plt.gcf()
+    stream = io.BytesIO()
+    dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
+    figure.savefig(stream, format=kind, dpi=dpi, metadata={"Date": None} if kind == "svg" else None)
+    plt.close(figure)
     return stream.getvalue()
 
 
