@@ -151,6 +151,7 @@ def test_damages_of_a_certificate_are_told_in_words(ladder, tmp_path):
         "edges": "is required",
     }
     assert {fault.source for fault in caught.value.faults} == {str(path)}
+    assert "meta" not in str(caught.value)  # free keys belong there in an instance only
     for text, message in (
         ("[]", "must be an object, got a list"),
         ("{", "is not JSON"),
