@@ -12,7 +12,7 @@ import pytest
 
 from optalloc import instances
 from optalloc.compilation import compile as compile_problem
-from optalloc.composition import compose
+from optalloc.composition import FILES, compose
 from optalloc.composition.catalogue import read_catalogue
 from optalloc.composition.jobs import read_jobs
 from optalloc.composition.layout import cloud_of, pool_count
@@ -341,7 +341,7 @@ def test_order_of_rows_does_not_matter(data, copied):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("cloud-gpus/cloud-gpus.csv", None, "cannot be read"),
+        ("cloud-gpus/cloud-gpus.csv", None, "is missing; cloud-gpus/ holds"),
         ("cloud-gpus/cloud-gpus.csv", b"Cloud,GPU Type\nAWS,A100\n", "Per-GPU"),
         ("cloud-gpus/cloud-gpus.csv", b"Cloud\xff", "UTF-8"),
         ("skyplane/cost.csv", b"src,dest,src_tier,dest_tier,cost\n", "no two regions"),
@@ -357,6 +357,16 @@ def test_broken_files_are_named(copied, name, content, message):
     with pytest.raises(InputError, match=message) as caught:
         compose(copied, 12, seed=0)
     assert str(path.parent) in str(caught.value)
+
+
+def test_all_missing_files_are_named_at_once(tmp_path, data):
+    """Each with where it comes from; and no file is read that is not among them."""
+    with pytest.raises(InputError) as caught:
+        compose(tmp_path, 12, seed=0)
+    assert [fault.source for fault in caught.value.faults] == [str(tmp_path / name) for name in FILES]
+    assert all(SOURCES[name.split("/")[0]][1] in str(caught.value) for name in FILES)
+    read = [name for source in compose(data, 12, seed=0).meta["sources"] for name in source["files_sha256"]]
+    assert sorted(read) == sorted(FILES)
 
 
 def test_zero_rates_are_absent(copied):

@@ -11,12 +11,12 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from optalloc.composition.catalogue import Entry, read_catalogue
-from optalloc.composition.jobs import TICK, offsets, read_jobs
+from optalloc.composition.catalogue import HF, TFDS, Entry, read_catalogue
+from optalloc.composition.jobs import TICK, TRACE, offsets, read_jobs
 from optalloc.composition.layout import DEVICES, Layout, draw_layout
-from optalloc.composition.prices import read_prices
-from optalloc.composition.rates import ModelRates, elasticflow_rates, gavel_rates
-from optalloc.composition.regions import Regions, read_regions
+from optalloc.composition.prices import TABLE, read_prices
+from optalloc.composition.rates import A100_TABLES, THROUGHPUTS, ModelRates, elasticflow_rates, gavel_rates
+from optalloc.composition.regions import COST, LATENCY, THROUGHPUT, Regions, read_regions
 from optalloc.composition.sources import SOURCES, Reader
 from optalloc.composition.tasks import choose_models, runnable, task_entries
 from optalloc.errors import Fault, InputError
@@ -26,6 +26,9 @@ from optalloc.instance import Instance
 from optalloc.io.reading import read_instance
 
 __all__ = ["VERSION", "compose"]
+
+FILES = (TRACE, *A100_TABLES.values(), THROUGHPUTS, TABLE, THROUGHPUT, LATENCY, COST, TFDS, HF)
+"""All that is read."""
 
 VERSION = 1
 """Raised whenever the same data and parameters give another file."""
@@ -82,6 +85,7 @@ def compose(
     if offset is not None and (isinstance(offset, bool) or not isinstance(offset, int) or offset < 0):
         raise InputError(Fault("offset", f"must be an integer >= 0, got {offset!r}."))
     reader = Reader(data)
+    reader.require(FILES)
     document, window = _document(reader, checked, offset)
     return read_instance(document | {"meta": _meta(reader, checked, window)})
 

@@ -29,6 +29,7 @@ FIELD = "resnet50"
 FIELD_TYPE, FIELD_BATCHES = "ResNet-50", (64, 128)
 
 THROUGHPUTS = "gavel/simulation_throughputs.json"
+A100_TABLES = {model: f"elasticflow/throughputs_A100/{model}.csv" for model in ELASTICFLOW}
 _KEY = re.compile(r"\('(.+?)(?: \(batch size (\d+)\))?', (\d+)\)")
 _COUNTS = ("1", "2", "4", "8", "16", "32", "64")
 
@@ -57,7 +58,7 @@ def elasticflow_rates(reader: Reader, gavel: Mapping[str, ModelRates]) -> dict[s
     """A100 rates by ``model@batch``; resnet50@64 and @128 with Gavel's rates of one device as well."""
     found: dict[str, ModelRates] = {}
     for model, domain in ELASTICFLOW.items():
-        name = f"elasticflow/throughputs_A100/{model}.csv"
+        name = A100_TABLES[model]
         for row in reader.rows(name, ["global_batch_size", *_COUNTS]):
             batch = whole(row["global_batch_size"])
             if not batch or f"{model}@{batch}" in found:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
@@ -59,6 +59,12 @@ def number(text: str | None) -> Decimal | None:
     return Decimal(text) if text is not None and _NUMBER.fullmatch(text) else None
 
 
+def _origin(name: str) -> str:
+    folder = name.split("/")[0]
+    title, address, commit, _ = SOURCES[folder]
+    return f"{folder}/ holds {title}, from {address} at {commit[:12]}"
+
+
 class Reader:
     """Reads files of a data folder; keeps the hash of each and the count of dropped rows by reason.
 
@@ -73,6 +79,18 @@ class Reader:
         self.hashes: dict[str, str] = {}
         self.dropped: Counter[tuple[str, str]] = Counter()
         self.kept: Counter[str] = Counter()
+
+    def require(self, names: Iterable[str]) -> None:
+        """Refuse to begin unless all these files are there.
+
+        Raises
+        ------
+        InputError
+            Each one that is missing, with the source that it is part of.
+        """
+        missing = [name for name in names if not (self.folder / name).is_file()]
+        if missing:
+            raise InputError(Fault("", f"is missing; {_origin(name)}", self.path(name)) for name in missing)
 
     def text(self, name: str) -> str:
         """The text of a file; a byte order mark is removed.
