@@ -155,10 +155,11 @@ class Monitor:
             old, new = self.values, checked.levels
             if self.best is not None and new >= old:
                 return False
-            self._found.best, self._found.values = plan.copy(), new
             # A bound holds under the values of earlier levels: where one of them has grown, it is void.
             grown = next((k for k, value in enumerate(old) if new[k] > value), len(new))
-            self._found.bounds = {level: known for level, known in self.bounds.items() if level <= grown}
+            bounds = {level: known for level, known in self.bounds.items() if level <= grown}
+            found, best = self._found, plan.copy()
+            found.best, found.values, found.bounds = best, new, bounds  # no step where Ctrl-C could part them
             self._record(next((k for k, value in enumerate(old) if new[k] != value), 0), source)
         return True
 

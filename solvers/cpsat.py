@@ -164,8 +164,8 @@ class _Run:
         began = time.perf_counter()
         native = self.native
         thread = threading.Thread(target=self._solve, name="cpsat", daemon=True)
-        thread.start()
         try:
+            thread.start()
             while not self._attend():
                 if self._should_stop():
                     native.stop_search()

@@ -171,8 +171,8 @@ class _Run:
         )
         if start is not None:
             self.run.start_from(start)
-        self.run.begin()
         try:
+            self.run.begin()
             while not self._attend():
                 if monitor.should_stop() or self._close_enough():
                     self.run.stop()

@@ -127,6 +127,7 @@ class NativeRun:
         check_numbers(self.matrix)
         self.highs = QuietHighs()
         self.misled = False
+        self._thread = threading.Thread(target=self._run, name="highs", daemon=True)
         self._stop = False
         self._status: Any = None
         self._set_options()
@@ -162,7 +163,6 @@ class NativeRun:
     # running -------------------------------------------------------------------------------------------
     def begin(self) -> None:
         """Start the search."""
-        self._thread = threading.Thread(target=self._run, name="highs", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

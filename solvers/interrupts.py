@@ -1,34 +1,130 @@
-"""Ctrl-C asks a run to stop and keeps its best plan."""
+"""Ctrl-C ends what can be ended at any moment, and keeps what is held.
+
+A KeyboardInterrupt can come between any two steps. In the import of a library it leaves half of it behind, which
+fails ever after; behind the search it takes the plan along. So it is raised within `cut` only, and even there not in
+an import, unless that goes on and on. Elsewhere Ctrl-C is remembered: the next `cut` raises.
+"""
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from optalloc.solvers.base import Monitor
+if TYPE_CHECKING:
+    from optalloc.solvers.base import Monitor
 
-__all__ = ["interruptible"]
+__all__ = ["cut", "interruptible", "take_over", "whole"]
+
+T = TypeVar("T")
+
+_IMPORT: Final = "<frozen importlib._bootstrap>"
+"""File of the frames under which modules are loaded."""
+_PATIENCE_SECONDS: Final = 1.0
+"""Ctrl-C that long after an earlier one ends even an import; sooner, it may be the same one heard twice."""
+
+
+class _State:
+    """Of the main thread, the only one in which signals are handled."""
+
+    asked: float | None = None
+    """When Ctrl-C was pressed first."""
+    raises = False
+    """It may raise KeyboardInterrupt at this moment."""
+    monitors: Final["list[Monitor]"] = []
+    """Runs to be stopped by it."""
 
 
 @contextmanager
-def interruptible(monitor: Monitor) -> Iterator[None]:
-    """While this holds, SIGINT interrupts the monitor as well as the code that runs.
-
-    A KeyboardInterrupt raised inside a native callback may be swallowed there; the monitor remembers it, and
-    solvers look at the monitor. Does nothing outside the main thread, or where the program handles SIGINT.
-    """
-    own = threading.current_thread() is threading.main_thread()
-    if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        monitor.interrupt()
-        signal.default_int_handler(number, frame)
-
-    signal.signal(signal.SIGINT, stop)
+def interruptible() -> Iterator[None]:
+    """Handle Ctrl-C as this module says, if `take_over` does."""
+    taken = take_over()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if taken:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def take_over() -> bool:
+    """Handle Ctrl-C as this module says from now on.
+
+    Returns
+    -------
+    Whether it does; not outside the main thread, nor where the program handles SIGINT, this module included.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return False
+    _State.asked = None
+    signal.signal(signal.SIGINT, _handle)
+    return True
+
+
+def cut(function: Callable[[], T], monitor: "Monitor | None" = None) -> T:
+    """Call a function that Ctrl-C may cut short.
+
+    Parameters
+    ----------
+    monitor
+        Of the run that Ctrl-C is to stop: a KeyboardInterrupt in a native callback may be swallowed there, but
+        solvers look at their monitor.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C is pressed meanwhile, or has been since the beginning of `interruptible`.
+    """
+    if not _is_ours():
+        return function()
+    before, monitors = _State.raises, len(_State.monitors)
+    try:
+        if monitor is not None:
+            _State.monitors.append(monitor)
+        _State.raises = True
+        if _State.asked is not None:
+            raise KeyboardInterrupt
+        return function()
+    finally:
+        _State.raises = before
+        del _State.monitors[monitors:]
+        signal.signal(signal.SIGINT, _handle)  # a native search may have left another handler in its place
+
+
+def whole(function: Callable[[], T]) -> T:
+    """Call a function that Ctrl-C does not cut short, save where it calls `cut`."""
+    if not _is_ours():
+        return function()
+    before = _State.raises
+    try:
+        _State.raises = False
+        return function()
+    finally:
+        _State.raises = before
+
+
+def _is_ours() -> bool:
+    in_main = threading.current_thread() is threading.main_thread()
+    return in_main and signal.getsignal(signal.SIGINT) is _handle
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    """Called by Python when Ctrl-C is pressed, with what runs at that moment."""
+    now = time.monotonic()
+    if _State.asked is None:
+        _State.asked = now
+    for monitor in _State.monitors:
+        monitor.interrupt()
+    if _State.raises and (now - _State.asked > _PATIENCE_SECONDS or not _imports(frame)):
+        raise KeyboardInterrupt
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """A module is being loaded, within the innermost `cut`."""
+    while frame is not None and frame.f_code is not cut.__code__:
+        if frame.f_code.co_filename == _IMPORT:
+            return True
+        frame = frame.f_back
+    return False

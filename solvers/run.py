@@ -20,7 +20,7 @@ from optalloc.solvers.base import Monitor, Outcome, Request
 from optalloc.solvers.beginning import accepted_start, contradictions, is_plain, settled, shown_impossible
 from optalloc.solvers.crashes import failure_of
 from optalloc.solvers.ending import Run, infeasible_result, result_of
-from optalloc.solvers.interrupts import interruptible
+from optalloc.solvers.interrupts import cut, interruptible
 from optalloc.solvers.options import checked_options, usable_cores
 from optalloc.solvers.registry import SolverEntry, entry_of
 
@@ -86,34 +86,36 @@ def solve(
         For malformed arguments: unknown solver, option or task; a fixed part that names what does not exist.
     UnsupportedError
         If the solver does not handle the problem; the message names the remedy.
+    KeyboardInterrupt
+        If Ctrl-C is pressed before there is a problem to solve; later, the result says ``Termination.USER``.
     """
     began = time.perf_counter() if began is None else began
-    entry = entry_of(solver)
-    given = checked_options(entry, options)
-    limit, gap = _seconds(time_limit), _gap(max_gap)
-    problem, instance = _compiled(instance_or_problem, objective, limits)
-    scope = build_scope(problem, fixed, _whole("not_before", not_before), tasks)
-    monitor = Monitor(scope, limit, max_gap=gap, began=began, on_event=on_event)
-    run = Run(entry, monitor, _whole("seed", seed, least=0), usable_cores(threads), instance.sha256)
-    reasons = shown_impossible(scope) or contradictions(scope)
-    if reasons:
-        return infeasible_result(run, reasons)
-    run.notes, begin = accepted_start(monitor, start)
-    if settled(monitor):
-        outcome = Outcome(Termination.PROVEN)
-    else:
-        _refuse_scope(entry, scope)
-        outcome = _outcome(entry, Request(scope, monitor, begin, run.seed, run.threads, given), run)
-    if monitor.failure is not None:
-        raise monitor.failure
-    return result_of(run, outcome)
+    with interruptible():
+        entry = cut(lambda: entry_of(solver))
+        given = checked_options(entry, options)
+        limit, gap = _seconds(time_limit), _gap(max_gap)
+        problem, instance = cut(lambda: _compiled(instance_or_problem, objective, limits))
+        scope = build_scope(problem, fixed, _whole("not_before", not_before), tasks)
+        monitor = Monitor(scope, limit, max_gap=gap, began=began, on_event=on_event)
+        run = Run(entry, monitor, _whole("seed", seed, least=0), usable_cores(threads), instance.sha256)
+        reasons = shown_impossible(scope) or contradictions(scope)
+        if reasons:
+            return infeasible_result(run, reasons)
+        run.notes, begin = accepted_start(monitor, start)
+        if settled(monitor):
+            outcome = Outcome(Termination.PROVEN)
+        else:
+            _refuse_scope(entry, scope)
+            outcome = _outcome(entry, Request(scope, monitor, begin, run.seed, run.threads, given), run)
+        if monitor.failure is not None:
+            raise monitor.failure
+        return result_of(run, outcome)
 
 
 def _outcome(entry: SolverEntry, request: Request, run: Run) -> Outcome:
     """Run the solver; what goes wrong in it becomes an outcome, and the best verified plan is kept."""
     try:
-        with interruptible(request.monitor):
-            return _answer(entry.name, entry.run(request))
+        return _answer(entry.name, cut(lambda: entry.run(request), request.monitor))
     except KeyboardInterrupt:
         request.monitor.interrupt()
         return Outcome(Termination.USER)
