@@ -4,6 +4,7 @@ The bound at any prices is valid; here floats look for large ones, `optalloc.sol
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -53,7 +54,7 @@ REFINING = (Stage(1600, 150, 0.6, 0.003),)
 FEW = 600
 """With more tasks the steps grow with their number to the power of 0.45: measured at 10,000."""
 
-MANY_IN_BATCH = 25
+MANY_IN_BATCH = 5
 """Tasks in a batch where there are many."""
 
 SLACK = 0.1
@@ -142,16 +143,21 @@ def ascend(
     """Improve ``prices``; stops early when ``should_stop`` says so, and then returns the best so far."""
     settings = settings or Settings()
     generator = np.random.default_rng(seed)
-    best = evaluate_prices(layout, prices)
     until = perf_counter() + settings.seconds
+    mean = _Memory(layout)
+    best = evaluate_prices(layout, prices, mean)
+    near = deepcopy(mean)
     for number, stage in enumerate(settings.stages):
         finer = split(best, stage.buckets)
         if number and len(finer.edges) == len(best.edges):
             continue
         left = until - perf_counter()
         clock = _Clock(left if number + 1 == len(settings.stages) else left / 2)
-        best = evaluate_prices(layout, finer)
-        best = _run_stage(layout, best, stage, settings, generator, should_stop, clock)
+        work = _Work(layout, finer.edges)
+        best = evaluate_prices(layout, finer, mean, work)
+        if should_stop():
+            break
+        best = _run_stage(work, best, stage, settings, generator, should_stop, clock, near, mean)
         on_stage(best)
         if should_stop():
             break
@@ -166,9 +172,11 @@ def split(prices: Prices, buckets: int) -> Prices:
     return replace(prices, edges=wanted, price=prices.price[:, old].copy(), value=-np.inf)
 
 
-def evaluate_prices(layout: Layout, prices: Prices, memory: "_Memory | None" = None) -> Prices:
+def evaluate_prices(
+    layout: Layout, prices: Prices, memory: "_Memory | None" = None, work: "_Work | None" = None
+) -> Prices:
     """``prices`` with their bound and minimisers filled in."""
-    work = _Work(layout, prices.edges) if memory is None else memory.work
+    work = _Work(layout, prices.edges) if work is None else work
     end_price, rate = multipliers(layout, prices.simplex)
     cost, row, start = np.zeros(work.tasks), np.zeros(work.tasks, np.int64), np.zeros(work.tasks, np.int64)
     rows, tasks, uses, shares, grid = work.arrays(prices.price)
@@ -213,20 +221,20 @@ def no_memory(number: Any, last: Ints | None = None) -> tuple[Any, ...]:
 class _Memory:
     """What kernels remember of rows while prices move: see `optalloc.solvers.prices.kernels.least`."""
 
-    def __init__(self, work: "_Work", slack: Floats):
-        layout = work.layout
-        self.work = work
+    def __init__(self, layout: Layout):
         self.drop = np.zeros(layout.problem.num_resources)
         self.share_drop = np.zeros(len(layout.pair_task))
+        self.slack = np.zeros(layout.problem.num_tasks)
+        some = np.diff(layout.row_ptr) > 0
+        self.slack[some] = SLACK * np.abs(layout.low[layout.row_ptr[:-1][some]])
         self._base = np.full(len(layout.mode), -np.inf)
-        self._last = np.full(work.tasks, -1, dtype=np.int64)
-        self._slack = slack
-        self._before: Prices | None = None
+        self._last = np.full(layout.problem.num_tasks, -1, dtype=np.int64)
+        self.before: Prices | None = None
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """As the kernels take it."""
-        return self._base, self.drop, self.share_drop, self._last, self._slack
+        return self._base, self.drop, self.share_drop, self._last, self.slack
 
     def forget(self) -> None:
         """Costs have changed otherwise than by prices and shares."""
@@ -234,13 +242,20 @@ class _Memory:
 
     def at(self, prices: Prices) -> tuple[Any, ...]:
         """The arrays, with what prices have fallen since the last call."""
-        old, self._before = self._before, prices
+        old, self.before = self.before, prices
         if old is not None:
-            self.drop += np.maximum(0.0, old.price - prices.price).max(axis=1)
+            self.drop += _fall(old, prices)
             self.share_drop += np.maximum(0.0, old.share - prices.share)
             if (old.simplex != prices.simplex).any():
                 self.forget()
         return self.arrays
+
+
+def _fall(old: Prices, new: Prices) -> Floats:
+    """(R,) the most that a price falls at any tick; both end at the same tick."""
+    times = np.union1d(old.edges[:-1], new.edges[:-1])
+    before, after = (p.price[:, np.searchsorted(p.edges, times, side="right") - 1] for p in (old, new))
+    return np.asarray(np.maximum(0.0, before - after).max(axis=1))
 
 
 def kernel_arrays(layout: Layout, number: Any) -> tuple[tuple[Any, ...], ...]:
@@ -267,15 +282,17 @@ class _Clock:
 
 
 def _run_stage(
-    layout: Layout,
+    work: "_Work",
     best: Prices,
     stage: Stage,
     settings: Settings,
     generator: np.random.Generator,
     should_stop: Callable[[], bool],
     clock: "_Clock",
+    near: "_Memory",
+    mean: "_Memory",
 ) -> Prices:
-    work = _Work(layout, best.edges)
+    layout = work.layout
     free = np.flatnonzero(layout.scope.free)
     if len(free) == 0 or work.areas.sum() <= 0:
         return best
@@ -284,8 +301,8 @@ def _run_stage(
     batches = max(1, min(max(settings.batches, len(free) // MANY_IN_BATCH), len(free) // 4))
     unit = _step_unit(layout, best, work) * max(1.0, len(free) / FEW) ** 0.45
     rows, tasks, uses, shares, grid = work.arrays(price)
-    slack = SLACK * np.abs(best.cost)
-    near, mean = _Memory(work, slack), _Memory(work, slack)
+    near.slack = mean.slack = SLACK * np.abs(best.cost)
+    near.at(best)
     since = 0
     for epoch in range(stage.epochs):
         progress = max(epoch / max(1, stage.epochs - 1), clock.used)
@@ -304,12 +321,16 @@ def _run_stage(
         if layout.form.makespan:
             near.forget()
         found = evaluate_prices(
-            layout, replace(best, price=mean_price.copy(), share=mean_share.copy(), simplex=simplex), mean
+            layout,
+            replace(best, price=mean_price.copy(), share=mean_share.copy(), simplex=simplex),
+            mean,
+            work,
         )
         since = 0 if found.value > best.value + settings.least_gain * abs(best.value) else since + 1
         best = found if found.value > best.value else best
         if should_stop() or since >= settings.patience:
             break
+    near.before = replace(best, price=price, share=share)
     return best
 
 
