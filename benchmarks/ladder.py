@@ -5,8 +5,8 @@
     python benchmarks/ladder.py --tasks 50 --solvers auto,cpsat,highs --marks 10 60
 
 One run of the largest mark for each instance and solver; the gap at an earlier mark is that of the best plan and the
-best bound of the run by then. Compiling the instance counts; compiling the kernels (once for each version) does not. With
-``--out`` the table, the curves and a picture of the gap over time are written.
+best bound of the run by then. Compiling the instance counts; compiling the kernels (once for each version) does
+not. With ``--out`` the table, the curves and a picture of the gap over time are written.
 """
 
 import argparse

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABSENT", "ACCESS_NAMES", "ANY", "CHANNEL", "DEVICES", "EXTRA", "FREE", "LOCAL", "NEVER", "REJECTED", "SEATS",
-    "STAGED", "STREAMED", "TERMS", "Form", "Ints", "Limit", "Plan", "Problem", "Transfer", "own_cost", "rejection_cost",
+    "STAGED", "STREAMED", "TERMS", "Form", "Ints", "Limit", "Plan", "Problem", "ReadOnly", "Transfer", "own_cost",
+    "read_only", "rejection_cost",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -49,8 +50,28 @@ TERMS: Final = (
 """The objective terms, in the order in which they are shown."""
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The array over bytes of its own: unlike a flag, that cannot be undone."""
+    if isinstance(array.base, bytes):
+        return array
+    return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
+
+
+class ReadOnly:
+    """Makes the arrays of a dataclass `read_only`: what is verified against them must not depend on a solver."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, read_only(value))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
+
 @dataclass(frozen=True, eq=False)
-class Form:
+class Form(ReadOnly):
     """An integer combination of the objective terms: one level of the objective, or one limit.
 
     The value of a plan is ``makespan * Cmax + cost * money + sum over tasks j`` of, where j is placed with end C and
@@ -142,7 +163,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Problem:
+class Problem(ReadOnly):
     """An instance after `compile`: everything that an algorithm sees. Arrays are read-only.
 
     Attributes that need a word

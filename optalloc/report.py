@@ -34,7 +34,11 @@ def console() -> "Console":
     """A console on standard output that does not squeeze tables when it is a file or a pipe."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else _WIDTH_OF_FILES, highlight=False)
+    class Printer(Console):
+        def on_broken_pipe(self) -> None:  # rich would end the program
+            raise BrokenPipeError
+
+    return Printer(width=None if sys.stdout.isatty() else _WIDTH_OF_FILES, highlight=False)
 
 
 def result_tables(result: Result) -> list["Table"]:

@@ -5,7 +5,19 @@ from functools import cached_property
 
 import numpy as np
 
-from optalloc.problem import ABSENT, FREE, NEVER, REJECTED, Bools, Ints, Plan, Problem, Transfer
+from optalloc.problem import (
+    ABSENT,
+    FREE,
+    NEVER,
+    REJECTED,
+    Bools,
+    Ints,
+    Plan,
+    Problem,
+    ReadOnly,
+    Transfer,
+    read_only,
+)
 
 __all__ = [
     "Scope", "Windows", "first_end", "full_scope", "horizon", "propagate", "start_intervals",
@@ -14,7 +26,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class Scope:
+class Scope(ReadOnly):
     """A problem together with what is already decided.
 
     Attributes
@@ -37,12 +49,12 @@ class Scope:
     @cached_property
     def free(self) -> Bools:
         """(J,) tasks that this solve decides."""
-        return np.asarray(self.mode == FREE)
+        return read_only(self.mode == FREE)
 
     @cached_property
     def exists(self) -> Bools:
         """(J,) tasks that exist for this solve."""
-        return np.asarray(self.mode != ABSENT)
+        return read_only(self.mode != ABSENT)
 
     @cached_property
     def rejectable(self) -> Bools:
@@ -52,7 +64,7 @@ class Scope:
             for successor in self.problem.successors[task]:
                 if self.exists[successor] and self.mode[successor] != REJECTED and not allowed[successor]:
                     allowed[task] = False
-        return np.asarray(allowed)
+        return read_only(allowed)
 
     @cached_property
     def fixed_replicas(self) -> dict[tuple[int, int], Transfer]:
@@ -125,7 +137,7 @@ def _replicas(scope: Scope) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class Windows(ReadOnly):
     """Start windows: a mode may start at ticks ``earliest[m] .. latest[m]`` (none if latest < earliest).
 
     Attributes

@@ -9,6 +9,7 @@ here touches file descriptors, so that several solves can run at once.
 import math
 import queue
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -124,6 +125,7 @@ class NativeRun:
     inbox: "queue.SimpleQueue[_Message]" = field(default_factory=queue.SimpleQueue)
 
     def __post_init__(self) -> None:
+        self._until = time.perf_counter() + self.seconds
         check_numbers(self.matrix)
         self.highs = QuietHighs()
         self.misled = False
@@ -139,10 +141,12 @@ class NativeRun:
 
     def _set_options(self) -> None:
         apply_options(self.highs, {**DEFAULTS, **self.options})
-        seconds = max(self.seconds, 1e-3)
-        own = {"time_limit": seconds, "threads": self.threads, "random_seed": self.seed % 2**31}
-        for name, value in own.items():
+        self._limit(self.seconds)
+        for name, value in {"threads": self.threads, "random_seed": self.seed % 2**31}.items():
             _require(self.highs.setOptionValue(name, value), f"option {name}")
+
+    def _limit(self, seconds: float) -> None:
+        _require(self.highs.setOptionValue("time_limit", max(seconds, 1e-3)), "option time_limit")
 
     def _pass_model(self) -> None:
         m = self.matrix
@@ -162,7 +166,8 @@ class NativeRun:
 
     # running -------------------------------------------------------------------------------------------
     def begin(self) -> None:
-        """Start the search."""
+        """Start the search, for what the handing over has left of the seconds."""
+        self._limit(self._until - time.perf_counter())
         self._thread.start()
 
     def stop(self) -> None:

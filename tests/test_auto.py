@@ -34,7 +34,8 @@ def test_bound_search_fixing_and_highs_prove_the_optimum(monkeypatch, threads):
     problem = ladder(10)
     result = oa.solve(problem, "auto", time_limit=60, threads=threads)
     assert result.status == "OPTIMAL"
-    assert {"bound", "lns", "highs"} <= {row["name"] for row in result.info["methods"]}
+    wanted = {"bound", "highs"} | ({"lns"} if threads == 2 else set())
+    assert wanted <= {row["name"] for row in result.info["methods"]}
     assert result.objective == oa.solve(problem, "cpsat", time_limit=60).objective
 
 

@@ -191,10 +191,53 @@ def test_a_rule_that_dead_ends_exits_with_four(run, tmp_path):
     assert run("solve", path, "--solver", "cpsat")[0] == 0
 
 
-def test_a_gap_beyond_the_limit_exits_with_one(run, tiny):
-    """A rule has no bound of its own, so no gap can be shown to hold."""
-    assert run("solve", tiny, "--solver", "wspt", "--max-gap", "0.1")[0] == 1
-    assert run("compare", tiny, "--solvers", "highs,wspt", "--max-gap", "0.1")[0] == 0
+def test_a_gap_beyond_the_limit_exits_with_one_and_says_why(run, tiny, tmp_path):
+    """A rule has no bound of its own, so no gap can be shown to hold; nor for a plan without a certificate."""
+    plan = tmp_path / "plan.json"
+    code, _, err = run("solve", tiny, "--solver", "max-min", "--max-gap", "0.1", "--out", plan)
+    assert (code, "max-min has proven no bound" in err) == (1, True)
+    code, _, err = run("verify", tiny, plan, "--max-gap", "0.1")
+    assert (code, "give one with --bound" in err) == (1, True)
+    proof = tmp_path / "proof.json"
+    run("bound", tiny, "--out", proof)
+    code, _, err = run("verify", tiny, plan, "--max-gap", "0", "--bound", proof)
+    assert (code, "--max-gap: the gap is " in err) == (1, True)
+
+
+def test_bound_without_a_certificate_to_write_exits_with_four(run, tmp_path):
+    """Nothing is to be decided: OPTIMAL and 0, but no prices, so no file."""
+    empty, proof = tmp_path / "empty.json", tmp_path / "proof.json"
+    empty.write_text(json.dumps({"format": "optalloc-instance/1", "name": "empty"}))
+    code, _, err = run("bound", empty, "--out", proof)
+    assert (code, proof.exists(), "no certificate" in err) == (4, False, True)
+    assert run("bound", empty)[0] == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+@pytest.mark.parametrize("arguments", [["list", "solvers"], ["list", "solvers", "--json"], ["verify"]])
+def test_a_pipe_that_nobody_reads_is_no_bad_input(run, tiny, tmp_path, arguments):
+    """As in ``optalloc ... | true``: the code of a program that SIGPIPE ends, and not a word."""
+    run("solve", tiny, "--solver", "wspt", "--out", tmp_path / "plan.json")
+    given = [*arguments, "tiny.json", "plan.json"] if arguments == ["verify"] else arguments
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = subprocess.run(
+        [sys.executable, "-m", "optalloc", *given], stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path
+    )
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_messages_that_nobody_reads_change_nothing(tiny, tmp_path):
+    """The plan is written, the code is that of the answer."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "optalloc", "solve", tiny.name, "--solver", "wspt", "--out", "plan.json"]
+    ran = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=writing, cwd=tmp_path)
+    os.close(writing)
+    assert ran.returncode == 0
+    assert (tmp_path / "plan.json").exists()
 
 
 def test_compare_measures_heuristics_against_the_proven_optimum(run, tiny, tmp_path):
@@ -232,9 +275,11 @@ def test_a_solver_that_crashes_does_not_lose_the_other_runs(run, tiny, tmp_path,
     assert (code, "SystemExit: 3" in err, "please report" in err) == (5, True, False)
 
 
-@pytest.mark.parametrize("name", ["nearby:plan", "./nearby.py:plan"])
-@pytest.mark.parametrize("command", ["solve", "compare"])
-def test_own_code_in_the_current_folder_is_found(tiny, name, command):
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("solve", "nearby:plan"), ("solve", "./nearby.py:plan"), ("compare", "nearby:plan")],
+)
+def test_own_code_in_the_current_folder_is_found(tiny, command, name):
     """By the ``optalloc`` script, which Python starts without that folder on its path (``-P``); in children too."""
     (tiny.parent / "nearby.py").write_text("def plan(problem):\n    return None\n")
     arguments = [command, tiny, "--solver" + "s" * (command == "compare"), name, "--json"]

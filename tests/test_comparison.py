@@ -85,6 +85,18 @@ def test_a_run_without_a_plan_has_its_line_in_the_table(run, write, document, me
     assert isinstance(row["metrics"], dict)
 
 
+def test_a_gap_beyond_the_limit_exits_with_one_and_names_the_run(run, write):
+    """The long job first: 5 + 7 instead of 2 + 7; a run without a plan has no gap."""
+    path = write(two_jobs())
+    code, _, err = run(path, "--solvers", "max-min,bound,cpsat", "--max-gap", "0.2")
+    assert code == 1
+    assert "two jobs: max-min (seed 0): the gap is 25.0000%" in err
+    assert "two jobs: bound (seed 0): there is no plan" in err
+    assert run(path, "--solvers", "max-min,cpsat", "--max-gap", "0.25")[0] == 0
+    code, _, err = run(path, "--solvers", "max-min", "--max-gap", "9")
+    assert (code, "max-min (seed 0): no bound is known" in err) == (1, True)
+
+
 # which instances -------------------------------------------------------------------------------------------
 def test_two_instances_of_one_name_are_refused(run, write):
     """Both are named, and all faults at once; neither is dropped in silence."""

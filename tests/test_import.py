@@ -28,6 +28,7 @@ PLACES = {
     "options": "quantities",
     "parallel": "comparison",
     "agreement": "comparison",
+    "output": "comparison",
     "certificate": "evaluation",
     "generators": "instance",
     "composition": "instance",

@@ -43,28 +43,36 @@ def bound(
             limits=parse_limits(limit) or None,
             on_event=progress.event,
         )
-    if out is not None:
-        _write(result, out)
+    written = out is None or _write(result, out)
     if json:
         print_json(result.to_dict())
     else:
         _print(result)
     if result.termination is Termination.USER:
         return Exit.INTERRUPTED
-    return {Status.INFEASIBLE: Exit.INFEASIBLE, Status.ERROR: Exit.INTERNAL}.get(result.status, Exit.DONE)
+    if result.status in _CODES:
+        return _CODES[result.status]
+    return Exit.DONE if written else Exit.NO_PLAN
 
 
-def _write(result: Result, out: Path) -> None:
+_CODES = {Status.INFEASIBLE: Exit.INFEASIBLE, Status.ERROR: Exit.INTERNAL}
+
+
+def _write(result: Result, out: Path) -> bool:
+    """Write the certificate, if there is one."""
     import json
 
     from optalloc.io.atomic import write_text
 
     certificate = result.info.get("certificate")
     if certificate is None:
-        say("no certificate to write: there was no time for one, or no plan exists")
-        return
+        say(
+            "no certificate is written: there was no time for one, no plan exists, or nothing is to be decided"
+        )
+        return False
     write_text(out, json.dumps(certificate, allow_nan=False, ensure_ascii=False) + "\n")
     say(f"wrote {out}")
+    return True
 
 
 def _print(result: Result) -> None:
@@ -72,6 +80,8 @@ def _print(result: Result) -> None:
 
     for table in result_tables(result):
         console().print(table)
+    if result.message:
+        say(result.message)
     certificate = result.info.get("certificate")
     if certificate is not None and certificate["prices"]:
         console().print(price_table(result.problem, certificate))

@@ -16,10 +16,11 @@ import typer
 from optalloc.cli.signals import ended_gently
 from optalloc.errors import Fault, InputError, UnsupportedError
 from optalloc.io.atomic import can_write
+from optalloc.output import give_up
 
 __all__ = [
-    "Exit", "checked", "fail", "finite_number", "look_here", "parse_limits", "parse_pairs", "print_json", "say",
-    "writable",
+    "Exit", "checked", "close_enough", "fail", "finite_number", "look_here", "parse_limits", "parse_pairs",
+    "print_json", "say", "writable",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -38,6 +39,8 @@ class Exit(IntEnum):
     CONTRADICTION = 6
     """A verified plan is better than what has been proven to be possible: something is wrong with optalloc."""
     INTERRUPTED = 130
+    UNREAD = 141
+    """Nobody reads standard output any more (``| head``)."""
 
 
 def checked(command: Callable[P, Exit | None]) -> Callable[P, None]:
@@ -48,10 +51,14 @@ def checked(command: Callable[P, Exit | None]) -> Callable[P, None]:
         try:
             with ended_gently() as end:
                 code = command(*args, **kwargs) or Exit.DONE
+                sys.stdout.flush()
         except (InputError, UnsupportedError) as error:
             say(str(error))
             code = Exit.BAD_INPUT
         except OSError as error:
+            if isinstance(error, BrokenPipeError) and error.filename is None:
+                give_up(sys.stdout)
+                raise typer.Exit(Exit.UNREAD) from None
             say(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
             code = Exit.BAD_INPUT
         except KeyboardInterrupt:
@@ -71,7 +78,10 @@ def checked(command: Callable[P, Exit | None]) -> Callable[P, None]:
 
 def say(message: str) -> None:
     """Print for people: on standard error, which ``--json`` leaves alone."""
-    print(message, file=sys.stderr)
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        give_up(sys.stderr)
 
 
 def fail(path: str, message: str) -> NoReturn:
@@ -88,6 +98,15 @@ def finite_number(option: str, value: float | None, *, least: float = 0.0) -> No
     """Refuse NaN, infinity and what is below ``least``."""
     if value is not None and not (math.isfinite(value) and value >= least):
         fail(option, f"must be a finite number of at least {least:g}, got {value}")
+
+
+def close_enough(gap: float | None, max_gap: float | None, unknown: str, run: str = "") -> bool:
+    """Whether the gap is within ``--max-gap``; if not, say why. ``unknown`` says why there is no gap."""
+    if max_gap is None or (gap is not None and gap <= max_gap):
+        return True
+    reason = unknown if gap is None else f"the gap is {gap:.4%}, allowed are {max_gap:.4%}"
+    say(f"--max-gap: {run}{reason}")
+    return False
 
 
 def parse_pairs(option: str, texts: list[str] | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from optalloc.cli.common import Exit, checked, fail, finite_number, look_here, print_json, say
+from optalloc.cli.common import Exit, checked, close_enough, fail, finite_number, look_here, print_json, say
 from optalloc.comparison import Comparison, Row
 
 __all__ = ["compare"]
@@ -70,7 +70,11 @@ def compare(
 
 def _progress(row: Row) -> None:
     message = f": {row.message}" if row.message else ""
-    say(f"{row.instance}: {row.solver} (seed {row.seed}): {row.status} in {row.seconds:.1f} s{message}")
+    say(f"{_run(row)}{row.status} in {row.seconds:.1f} s{message}")
+
+
+def _run(row: Row) -> str:
+    return f"{row.instance}: {row.solver} (seed {row.seed}): "
 
 
 def _print(result: Comparison) -> None:
@@ -87,6 +91,9 @@ def _exit_code(result: Comparison, max_gap: float | None) -> Exit:
         return Exit.INTERRUPTED
     if any(row.status == "ERROR" for row in result.rows):
         return Exit.INTERNAL
-    if max_gap is not None and any(row.gap is None or row.gap > max_gap for row in result.rows):
-        return Exit.NOT_GOOD_ENOUGH
-    return Exit.DONE
+    close = [close_enough(row.gap, max_gap, _unknown(row), _run(row)) for row in result.rows]
+    return Exit.DONE if all(close) else Exit.NOT_GOOD_ENOUGH
+
+
+def _unknown(row: Row) -> str:
+    return "there is no plan" if not row.solved else "no bound is known"

@@ -8,6 +8,7 @@ import typer
 from optalloc.cli.common import (
     Exit,
     checked,
+    close_enough,
     finite_number,
     look_here,
     parse_limits,
@@ -87,9 +88,8 @@ def exit_code(result: Result, max_gap: float | None = None) -> Exit:
         return Exit.INTERRUPTED
     if result.status in _CODES:
         return _CODES[result.status]
-    if max_gap is not None and (result.gap is None or result.gap > max_gap):
-        return Exit.NOT_GOOD_ENOUGH
-    return Exit.DONE
+    unknown = f"{result.solver} has proven no bound, so that no gap is known"
+    return Exit.DONE if close_enough(result.gap, max_gap, unknown) else Exit.NOT_GOOD_ENOUGH
 
 
 _CODES = {Status.ERROR: Exit.INTERNAL, Status.INFEASIBLE: Exit.INFEASIBLE, Status.NO_SOLUTION: Exit.NO_PLAN}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optalloc.cli.common import Exit, checked, finite_number, parse_limits, print_json, say
+from optalloc.cli.common import Exit, checked, close_enough, finite_number, parse_limits, print_json, say
 from optalloc.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,9 +68,10 @@ def verify(
             f"CONTRADICTION: the plan is valid and below the proven bound {answer['bound']}: one of the two is wrong"
         )
         return Exit.CONTRADICTION
-    too_far = max_gap is not None and (answer["gap"] is None or answer["gap"] > max_gap)
-    refused = answer["bound_valid"] is False
-    return Exit.NOT_GOOD_ENOUGH if too_far or refused or not evaluation.valid else Exit.DONE
+    if not evaluation.valid or answer["bound_valid"] is False:
+        return Exit.NOT_GOOD_ENOUGH
+    unknown = "no bound is known for this instance; give one with --bound (optalloc bound --out)"
+    return Exit.DONE if close_enough(answer["gap"], max_gap, unknown) else Exit.NOT_GOOD_ENOUGH
 
 
 def _checked(problem: "Problem", path: Path) -> "CheckedBound":

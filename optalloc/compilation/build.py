@@ -107,8 +107,6 @@ def _assemble(parts: _Parts, table: ModeTable) -> Problem:
         "replica_available": _ints(parts.choices.available[d] for d in listing.replica_dataset.tolist()),
         "purchase_cost": _purchase_costs(instance, parts.units, listing.purchases),
     }
-    for array in arrays.values():
-        array.flags.writeable = False
     return Problem(
         instance=instance,
         **_ids(instance),

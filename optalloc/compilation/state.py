@@ -53,7 +53,6 @@ def with_state(problem: Problem) -> Problem:
     transfers = list(_transfers(problem, state.transfers, faults))
     if faults:
         raise InputError(faults)
-    mode.flags.writeable = start.flags.writeable = False
     return replace(problem, state_mode=mode, state_start=start, state_transfers=tuple(transfers))
 
 
