@@ -5,7 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Fault", "InputError", "OptallocError", "SolverError", "UnsupportedError", "visible"]
+__all__ = [
+    "Fault",
+    "InputError",
+    "OptallocError",
+    "SolverError",
+    "UnsupportedError",
+    "visible",
+    "visible_lines",
+]
 
 _COMMANDS: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
@@ -20,6 +28,11 @@ def visible(text: str) -> str:
     'a\\x1b[31m'
     """
     return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def visible_lines(text: str) -> str:
+    """`visible` for a text of several lines."""
+    return "\n".join(map(visible, text.split("\n")))
 
 
 class OptallocError(Exception):

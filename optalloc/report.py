@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from optalloc.agreement import Contradiction
 from optalloc.comparison import Comparison, Row
+from optalloc.errors import visible, visible_lines
 from optalloc.problem import Problem
 from optalloc.result import Result
 
@@ -92,11 +93,13 @@ def _table(title: str, columns: list[str], rows: Iterable[Iterable[str]]) -> "Ta
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns))
+    table = Table(
+        title=escape(visible(title)), title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns)
+    )
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 or not column else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(escape(visible_lines(cell)) for cell in row))
     return table
 
 

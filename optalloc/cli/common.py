@@ -14,7 +14,7 @@ from typing import Any, NoReturn, ParamSpec
 import typer
 
 from optalloc.cli.signals import ended_gently
-from optalloc.errors import Fault, InputError, UnsupportedError
+from optalloc.errors import Fault, InputError, UnsupportedError, visible_lines
 from optalloc.io.atomic import can_write
 from optalloc.output import give_up
 
@@ -79,7 +79,7 @@ def checked(command: Callable[P, Exit | None]) -> Callable[P, None]:
 def say(message: str) -> None:
     """Print for people: on standard error, which ``--json`` leaves alone."""
     try:
-        print(message, file=sys.stderr, flush=True)
+        print(visible_lines(message), file=sys.stderr, flush=True)
     except BrokenPipeError:
         give_up(sys.stderr)
 

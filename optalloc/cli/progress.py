@@ -3,6 +3,7 @@
 import sys
 from types import TracebackType
 
+from optalloc.errors import visible
 from optalloc.result import CurvePoint
 
 __all__ = ["Progress"]
@@ -25,8 +26,10 @@ class Progress:
         self._status = None
         if sys.stderr.isatty():
             from rich.console import Console
+            from rich.markup import escape
 
-            self._status = Console(stderr=True).status(f"{title} ... (Ctrl-C keeps the best plan)")
+            self.title = escape(visible(title))
+            self._status = Console(stderr=True).status(f"{self.title} ... (Ctrl-C keeps the best plan)")
 
     def __enter__(self) -> "Progress":
         if self._status is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optalloc.cli.common import Exit, checked, close_enough, finite_number, parse_limits, print_json, say
-from optalloc.errors import InputError
+from optalloc.errors import InputError, visible_lines
 
 if TYPE_CHECKING:
     from optalloc.certificate import CheckedBound
@@ -88,7 +88,7 @@ def _checked(problem: "Problem", path: Path) -> "CheckedBound":
 
 def _print(answer: dict[str, Any], notes: tuple[str, ...]) -> None:
     for violation in answer["violations"]:
-        print(f"{violation['rule']}: {violation['message']}")
+        print(visible_lines(f"{violation['rule']}: {violation['message']}"))
     for note in notes:
         say(f"note: {note}")
     if not answer["valid"]:
