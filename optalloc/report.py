@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from optalloc.agreement import Contradiction
 from optalloc.comparison import Comparison, Row
 from optalloc.errors import visible, visible_lines
+from optalloc.grid import Grid
 from optalloc.problem import Problem
 from optalloc.result import Result
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 __all__ = ["comparison_tables", "console", "contradiction", "plain_table", "price_table", "result_tables"]
 
@@ -42,7 +42,7 @@ def console() -> "Console":
     return Printer(width=None if sys.stdout.isatty() else _WIDTH_OF_FILES, highlight=False)
 
 
-def result_tables(result: Result) -> list["Table"]:
+def result_tables(result: Result) -> list[Grid]:
     """The certificate of one run, and the plan in physical units."""
     tables = [_table(f"{result.problem.instance.name}: {result.solver}", ["", ""], _certificate(result))]
     if result.evaluation is not None:
@@ -54,7 +54,7 @@ def result_tables(result: Result) -> list["Table"]:
     return tables
 
 
-def comparison_tables(comparison: Comparison) -> list["Table"]:
+def comparison_tables(comparison: Comparison) -> list[Grid]:
     """One table per instance with a line per run, and a summary per solver if there are several instances."""
     by_instance: dict[str, list[Row]] = {}
     for row in comparison.rows:
@@ -65,7 +65,7 @@ def comparison_tables(comparison: Comparison) -> list["Table"]:
     return tables
 
 
-def price_table(problem: Problem, certificate: Mapping[str, Any]) -> "Table":
+def price_table(problem: Problem, certificate: Mapping[str, Any]) -> Grid:
     """What one unit-hour of each resource is worth, over the time in which it is scarce: mean and peak price.
 
     Prices are in objective units as the instance writes its weights (in $ where the weight of cost is 1).
@@ -82,25 +82,14 @@ def price_table(problem: Problem, certificate: Mapping[str, Any]) -> "Table":
     return _table("prices per unit-hour", ["resource", "mean", "peak", "hours scarce"], rows)
 
 
-def plain_table(title: str, rows: list[dict[str, Any]]) -> "Table":
+def plain_table(title: str, rows: list[dict[str, Any]]) -> Grid:
     """A table of dicts that share their keys."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     return _table(title, columns, [[_cell(row.get(column)) for column in columns] for row in rows])
 
 
-def _table(title: str, columns: list[str], rows: Iterable[Iterable[str]]) -> "Table":
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(
-        title=escape(visible(title)), title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns)
-    )
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 or not column else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(visible_lines(cell)) for cell in row))
-    return table
+def _table(title: str, columns: list[str], rows: Iterable[Iterable[str]], keys: int = 1) -> Grid:
+    return Grid(visible(title), columns, [[visible_lines(cell) for cell in row] for row in rows], keys)
 
 
 def _cell(value: Any) -> str:
@@ -152,7 +141,7 @@ def _metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _instance_table(name: str, rows: list[Row]) -> "Table":
+def _instance_table(name: str, rows: list[Row]) -> Grid:
     proofs = sorted({f"{row.best_bound_by}" for row in rows if row.best_bound_by})
     bound = next(
         (scaled(row.best_bound, row.weight_scale) for row in rows if row.best_bound is not None), None
@@ -174,7 +163,7 @@ def _instance_table(name: str, rows: list[Row]) -> "Table":
         "seconds",
         *headings,
     ]
-    return _table(title, columns, [_cells(row, headings, seeds) for row in rows])
+    return _table(title, columns, [_cells(row, headings, seeds) for row in rows], keys=2 if seeds else 1)
 
 
 def _cells(row: Row, headings: list[str], seeds: bool) -> list[str]:
@@ -191,7 +180,7 @@ def _cells(row: Row, headings: list[str], seeds: bool) -> list[str]:
     ]
 
 
-def _summary_table(summary: Mapping[str, Mapping[str, Any]]) -> "Table":
+def _summary_table(summary: Mapping[str, Mapping[str, Any]]) -> Grid:
     columns = [
         "solver",
         "runs",

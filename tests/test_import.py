@@ -29,6 +29,7 @@ PLACES = {
     "parallel": "comparison",
     "agreement": "comparison",
     "output": "comparison",
+    "grid": "report",
     "certificate": "evaluation",
     "generators": "instance",
     "composition": "instance",
