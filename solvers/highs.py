@@ -62,16 +62,13 @@ def solve_level(task: LevelTask) -> LevelAnswer:
     """One level: narrow the windows, build, start from the best plan, search, and say what is proven."""
     run = _Run(task)
     try:
-        refusal = run.prepare()
+        return run.prepare() or run.solve()
     except _TimeUp:
-        return LevelAnswer(run.stopped(), message="the time was up before the model was built", info=run.info)
-    if refusal is not None:
-        return refusal
-    return run.solve()
+        return LevelAnswer(run.stopped(), message="the time was up before the search began", info=run.info)
 
 
 class _TimeUp(Exception):
-    """Raised between the families of rows when the run is to stop."""
+    """Raised when the run is to stop while the model is made or handed over."""
 
 
 def integer_bound(bound: float | None, tasks: int) -> int | None:
@@ -155,7 +152,9 @@ class _Run:
     # the search ----------------------------------------------------------------------------------------
     def solve(self) -> LevelAnswer:
         """Search; once more without the start if HiGHS misreads it."""
-        found = self._search(self._start())
+        start = self._start()
+        self._check()
+        found = self._search(start)
         if self.run.misled and self.info["native_start"] == "complete":
             self.info["native_start"] = "misread by HiGHS, so not used"
             found = self._search(None)
@@ -169,8 +168,10 @@ class _Run:
         self.run = native.NativeRun(
             self.milp.scaled_matrix, monitor.remaining, self.task.threads, self.task.seed, self.options
         )
+        self._check()
         if start is not None:
             self.run.start_from(start)
+            self._check()
         try:
             self.run.begin()
             while not self._attend():

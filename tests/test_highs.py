@@ -37,6 +37,7 @@ from optalloc.solvers.highs_native import (
     check_numbers,
 )
 from optalloc.solvers.highs_options import QuietHighs, split_options
+from optalloc.solvers.rules import best_start
 from optalloc.solvers.run import solve
 
 pytestmark = pytest.mark.timeout(120)
@@ -188,6 +189,36 @@ def test_time_limit_without_a_plan(geo: Problem, no_rules: None) -> None:
     result = solve(geo, solver="highs", time_limit=1e-6, threads=1)
     assert (result.status, result.termination) == (Status.NO_SOLUTION, Termination.TIME_LIMIT)
     assert (result.plan, result.objective, result.gap) == (None, None, None)
+
+
+def test_handing_over_counts() -> None:
+    """The search gets what is left of the seconds when it begins."""
+    run = NativeRun(knapsacks(), seconds=30)
+    time.sleep(0.3)
+    run.begin()
+    run.join()
+    assert run.highs.getOptionValue("time_limit")[1] <= 29.7
+
+
+@pytest.mark.parametrize("step", ["_pass_model", "start_from"])
+def test_time_is_up_while_the_model_is_handed_over(
+    geo: Problem, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No search is begun that could not be cut short before it has presolved."""
+    task = level_task(geo)
+    task.monitor.offer(best_start(task.scope), "test")
+    task = replace(task, start=task.monitor.best)
+    hand_over = getattr(NativeRun, step)
+
+    def late(*args: Any) -> None:
+        hand_over(*args)
+        task.monitor.time_limit = 0.0
+
+    monkeypatch.setattr(NativeRun, step, late)
+    monkeypatch.setattr(NativeRun, "begin", lambda run: pytest.fail("it has begun"))
+    answer = solve_level(task)
+    assert (answer.termination, answer.bound) == (Termination.TIME_LIMIT, None)
+    assert task.monitor.bounds
 
 
 def test_solved_and_impossible() -> None:

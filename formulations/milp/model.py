@@ -126,7 +126,7 @@ def all_rows(
 def _watched(rows: Iterator[Row], check: Callable[[], None]) -> Iterator[Row]:
     for at, row in enumerate(rows, 1):
         yield row
-        if at % 256 == 0:
+        if at % 16 == 0:
             check()
 
 
