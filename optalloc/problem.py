@@ -403,6 +403,12 @@ class Problem(ReadOnly):
         contended = [any(self.route_channels[q] for q in self.routes_of(k)) for k in range(self.num_replicas)]
         return np.asarray(free & ~np.array(contended, dtype=bool).reshape(-1), dtype=bool)
 
+    def written(self, term: str, value: int | Fraction) -> str:
+        """A term's value as people write limits of it: ``cost`` in $, others as they are (ticks, tasks, permille)."""
+        if term == "cost":
+            return f"${float(value * Fraction(self.instance.money_unit_usd)):,.2f}"
+        return str(Fraction(value))
+
     def __repr__(self) -> str:
         return (
             f"Problem({self.instance.name!r}: {self.num_tasks} tasks, {int(self.active.sum())} active of "

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -433,6 +434,34 @@ def test_the_index_bounds_nothing_under_another_objective(run, tmp_path):
     run("solve", "real-8", "--solver", "wspt", "--out", plan)
     assert json.loads(run("verify", "real-8", plan, "--json")[1])["bound"] is not None
     assert json.loads(run("verify", "real-8", plan, "--objective", "cost=1", "--json")[1])["bound"] is None
+
+
+def test_solve_and_verify_print_the_same_numbers(run, tiny, tmp_path):
+    """Completion 9 and $4.00 in tenths and cents: K is 1000, the objective 4.9; never 4900, never 400 money units."""
+    plan, proof = tmp_path / "plan.json", tmp_path / "proof.json"
+    spec = "weighted_completion=0.1,cost=1.001"
+    _, solved, _ = run("solve", tiny, "--objective", spec, "--solver", "highs", "--out", plan)
+    run("bound", tiny, "--objective", spec, "--out", proof)
+    _, out, _ = run("verify", tiny, plan, "--objective", spec, "--bound", proof)
+    assert "objective 4.90\n" in out
+    assert re.search(r"objective +4\.90 ", solved)
+    assert re.search(r"cost +\$4\.00", out)
+    assert re.search(r"makespan +7\n", out)
+    assert re.search(r"gap \S+ to the proven bound 4\.\d\d\n", out)
+    answer = json.loads(run("verify", tiny, plan, "--objective", spec, "--json")[1])
+    assert answer["objective"] == 4.904 * answer["weight_scale"]
+    assert "objective 4.90; 7.00\n" in run("verify", tiny, plan, "--objective", f"{spec};makespan=1")[1]
+
+
+def test_a_limit_that_cannot_be_kept_is_told_in_dollars(run, tiny, tmp_path):
+    """As it was given: $4.00 is needed, and what a plan costs is in $ as well."""
+    code, out, _ = run("solve", tiny, "--limit", "cost=3.5")
+    assert code == 3
+    assert "at least $4.00 is needed, $3.50 is allowed" in " ".join(out.split())
+    run("solve", tiny, "--solver", "wspt", "--out", tmp_path / "plan.json")
+    _, out, _ = run("verify", tiny, tmp_path / "plan.json", "--limit", "cost=3.5", "--limit", "makespan=6")
+    assert "R10: cost is $4.00, more than its limit $3.50" in out
+    assert "R10: makespan is 7, more than its limit 6" in out
 
 
 def test_ctrl_c_writes_the_best_plan_and_exits_with_130(tmp_path):

@@ -11,6 +11,7 @@ from optalloc.errors import InputError, visible_lines
 
 if TYPE_CHECKING:
     from optalloc.certificate import CheckedBound
+    from optalloc.evaluation import Evaluation
     from optalloc.problem import Problem
 
 __all__ = ["verify"]
@@ -58,14 +59,16 @@ def verify(
         "bound": None if found is None else known[found[0]],
         "gap": None if found is None else found[1],
         "bound_valid": None if proof is None else proof.valid,
+        "weight_scale": problem.scale,
     }
     if json:
         print_json(answer)
     else:
-        _print(answer, evaluation.notes)
+        _print(evaluation, answer)
     if answer["gap"] is not None and answer["gap"] < 0:
         say(
-            f"CONTRADICTION: the plan is valid and below the proven bound {answer['bound']}: one of the two is wrong"
+            f"CONTRADICTION: the plan is valid and {-answer['gap']:.2%} below the proven bound {answer['bound']} "
+            f"(scaled by {problem.scale}): one of the two is wrong"
         )
         return Exit.CONTRADICTION
     if not evaluation.valid or answer["bound_valid"] is False:
@@ -86,21 +89,23 @@ def _checked(problem: "Problem", path: Path) -> "CheckedBound":
         raise InputError(replace(fault, source=str(path)) for fault in error.faults) from None
 
 
-def _print(answer: dict[str, Any], notes: tuple[str, ...]) -> None:
-    for violation in answer["violations"]:
-        print(visible_lines(f"{violation['rule']}: {violation['message']}"))
-    for note in notes:
+def _print(evaluation: "Evaluation", answer: dict[str, Any]) -> None:
+    """As `solve` prints it: objective and bound divided by K, cost in $."""
+    from optalloc.report import scaled
+
+    for violation in evaluation.violations:
+        print(visible_lines(str(violation)))
+    for note in evaluation.notes:
         say(f"note: {note}")
-    if not answer["valid"]:
-        print(f"not valid: {len(answer['violations'])} broken rule(s)")
+    if not evaluation.valid:
+        print(f"not valid: {len(evaluation.violations)} broken rule(s)")
         return
-    print(f"valid; objective {answer['objective']}")
-    for term, value in answer["terms"].items():
-        print(f"  {term:<20} {value}")
+    problem = evaluation.view.problem
+    print(f"valid; objective {'; '.join(scaled(level, problem.scale) for level in evaluation.levels)}")
+    for term, value in evaluation.terms.items():
+        print(f"  {term:<20} {problem.written(term, value)}")
     if answer["bound_valid"] is not None:
-        print(
-            "  the certificate "
-            + ("holds" if answer["bound_valid"] else "does NOT prove the bound that it claims")
-        )
+        held = "holds" if answer["bound_valid"] else "does NOT prove the bound that it claims"
+        print(f"  the certificate {held}")
     if answer["gap"] is not None:
-        print(f"  gap {answer['gap']:.2%} to the proven bound {answer['bound']}")
+        print(f"  gap {answer['gap']:.2%} to the proven bound {scaled(answer['bound'], problem.scale)}")

@@ -1,6 +1,7 @@
 """What is shown impossible without a solver: no modes, windows too short, limits too tight."""
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 
@@ -148,8 +149,10 @@ def _broken_limits(problem: Problem, window: Windows, possible: Bools) -> Iterat
     for limit in problem.limits:
         least = _least_value(problem, limit.form, window, possible)
         if least > limit.bound:
-            needed, allowed = least / limit.scale, limit.bound / limit.scale
-            yield f"limit of {limit.term}: at least {needed:g} is needed, {allowed:g} is allowed (in internal units)"
+            needed, allowed = (
+                problem.written(limit.term, Fraction(v, limit.scale)) for v in (least, limit.bound)
+            )
+            yield f"limit of {limit.term}: at least {needed} is needed, {allowed} is allowed"
 
 
 def _least_value(problem: Problem, form: Form, window: Windows, possible: Bools) -> int:

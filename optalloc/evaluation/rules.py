@@ -8,7 +8,7 @@ import numpy as np
 
 from optalloc.evaluation.capacity import Overload, overloads
 from optalloc.evaluation.facts import facts
-from optalloc.evaluation.terms import plan_term, text
+from optalloc.evaluation.terms import plan_term
 from optalloc.evaluation.view import View
 from optalloc.problem import ABSENT, CHANNEL, DEVICES, EXTRA, FREE, NEVER, REJECTED, SEATS, Transfer
 from optalloc.schedule.conversion import chain_fault, resolve_transfer
@@ -214,9 +214,10 @@ def within_limits(view: View) -> Iterator[Violation]:
     for limit in view.problem.limits:
         value = plan_term(view, limit.term)
         if value * limit.scale > limit.bound:
-            allowed = text(Fraction(limit.bound, limit.scale))
-            message = f"{limit.term} is {text(value)}, more than its limit {allowed}"
-            yield Violation("R10", (limit.term,), message)
+            held, allowed = (
+                view.problem.written(limit.term, v) for v in (value, Fraction(limit.bound, limit.scale))
+            )
+            yield Violation("R10", (limit.term,), f"{limit.term} is {held}, more than its limit {allowed}")
 
 
 def one_transfer(view: View) -> Iterator[Violation]:
