@@ -1,7 +1,7 @@
 """Tables for people: hours, dollars, gigabytes and percent. Programs read the JSON instead."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from optalloc.agreement import Contradiction
@@ -9,7 +9,7 @@ from optalloc.comparison import Comparison, Row
 from optalloc.errors import visible, visible_lines
 from optalloc.grid import Grid
 from optalloc.problem import Problem
-from optalloc.result import Result
+from optalloc.result import Result, Status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +18,9 @@ __all__ = ["comparison_tables", "console", "contradiction", "plain_table", "pric
 
 _WIDTH_OF_FILES = 160
 """Columns where standard output is no terminal."""
+
+_NOTES = 2
+"""Notes of compiling that are shown."""
 
 _METRICS = {
     "makespan_hours": ("makespan h", "{:.1f}"),
@@ -121,7 +124,7 @@ def contradiction(found: Contradiction) -> str:
 
 def _certificate(result: Result) -> list[tuple[str, str]]:
     scale = result.problem.scale
-    lines = [("status", f"{result.status.value} ({result.termination.value})")]
+    lines = [("status", _status(result))]
     for number, level in enumerate(result.levels, 1):
         name = "objective" if len(result.levels) == 1 else f"level {number}"
         proof = f"bound {scaled(level.bound, scale)}, gap {percent(level.gap)}"
@@ -129,8 +132,25 @@ def _certificate(result: Result) -> list[tuple[str, str]]:
         condition = ", if the levels before are optimal" if level.conditional else ""
         lines.append((name, f"{scaled(level.objective, scale)} ({proof}{by}{condition})"))
     lines.append(("seconds", f"{result.seconds:.2f}"))
-    lines += [("note", note) for note in result.notes]
+    lines += [("note", note) for note in _notes(result)]
     return lines
+
+
+def _status(result: Result) -> str:
+    """A bound without a plan is what some solvers are for."""
+    status, termination = result.status.value, result.termination.value
+    if result.status is Status.NO_SOLUTION and any(level.bound is not None for level in result.levels):
+        return f"bound proven, no plan ({status}, {termination})"
+    return f"{status} ({termination})"
+
+
+def _notes(result: Result) -> Iterator[str]:
+    """Compiling writes one for every task that cannot run everywhere: a few of them show what they are about."""
+    made = result.problem.notes
+    yield from made[:_NOTES]
+    if len(made) > _NOTES:
+        yield f"... and {len(made) - _NOTES} more from compiling; --json lists them all"
+    yield from result.notes[len(made) :]
 
 
 def _metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
