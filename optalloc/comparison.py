@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
@@ -21,6 +22,18 @@ __all__ = ["Comparison", "Row", "compare", "reference_gap"]
 _SHIFT_SECONDS = 10.0
 """Shift of the geometric mean of times (Achterberg 2007, A.3)."""
 
+_LONGEST_NAME = 100
+"""Characters of a file's name; systems allow 255 bytes."""
+
+ROLLING = "rolling"
+"""The exact policy without foresight that others are measured against."""
+
+KINDS = ("rules", "exact", "online")
+"""Groups of solvers by kind."""
+
+GROUPS = {"references": ["auto", ROLLING]}
+"""Other groups."""
+
 
 @dataclass
 class Row:
@@ -35,6 +48,9 @@ class Row:
         on the first level at which the plan differs from it. None without a plan or a bound.
     best_bound, best_bound_by
         That bound and who proved it.
+    future_gap, heuristic_gap
+        For a policy without foresight beside `rolling`, on one level: what is lost by not knowing the future (rolling
+        to the best bound, which knows all), and by the heuristic (the policy to rolling). They add up to ``gap``.
     seconds
         Wall time of the solve, compiling included.
     terms, metrics
@@ -51,6 +67,8 @@ class Row:
     gap: float | None = None
     best_bound: int | None = None
     best_bound_by: str | None = None
+    future_gap: float | None = None
+    heuristic_gap: float | None = None
     seconds: float = 0.0
     weight_scale: int = 1
     levels: list[dict[str, Any]] = field(default_factory=list)
@@ -100,10 +118,8 @@ class Comparison:
         write_text(folder / "rows.csv", self._csv())
         for row in self.rows:
             if row.schedule is not None:
-                name = re.sub(r"[^\w.-]+", "_", f"{row.instance}__{row.solver}__{row.seed}.json")
-                write_text(
-                    folder / "schedules" / name, json.dumps(row.schedule, indent=1, allow_nan=False) + "\n"
-                )
+                text = json.dumps(row.schedule, indent=1, allow_nan=False) + "\n"
+                write_text(folder / "schedules" / _file_name(row), text)
 
     def _csv(self) -> str:
         columns = [c for c in Row.__dataclass_fields__ if c not in ("levels", "terms", "metrics", "schedule")]
@@ -112,6 +128,13 @@ class Comparison:
         writer.writerow(columns)
         writer.writerows([getattr(row, column) for column in columns] for row in self.rows)
         return stream.getvalue()
+
+
+def _file_name(row: Row) -> str:
+    """One of its own for every row, on every file system; a name that does not fit gets a hash of what it stands for."""
+    name = f"{row.instance}__{row.solver}__{row.seed}"
+    plain = re.sub(r"[^a-z0-9._-]+", "_", name)[:_LONGEST_NAME]
+    return f"{plain}.json" if plain == name else f"{plain}-{sha256(name.encode()).hexdigest()[:8]}.json"
 
 
 def compare(
@@ -135,7 +158,8 @@ def compare(
     instances
         Instances, files, or names of the index; one that is given twice is solved once.
     solvers
-        Names, ``module:object``, or the groups ``rules`` and ``exact``.
+        Names, ``module:object``, or groups: ``rules``, ``exact``, ``online``; ``references``, which are `auto` (knows
+        all) and `rolling` (exact, but without foresight).
     time_limit
         Seconds for each run, compiling and model building included.
     seeds
@@ -185,13 +209,13 @@ def compare(
 
 
 def expand_solvers(names: Sequence[str]) -> list[str]:
-    """Replace the groups ``rules`` and ``exact`` by their members; refuse what cannot be run, all at once."""
+    """Replace the groups (`KINDS`, `GROUPS`) by their members; refuse what cannot be run, all at once."""
     from optalloc.solvers.options import checked_options
     from optalloc.solvers.registry import get_solver, is_built_in, solver_names
 
     expanded: dict[str, None] = {}
     for name in names:
-        members = solver_names(kind=name) if name in ("rules", "exact") else [name]
+        members = solver_names(kind=name) if name in KINDS else GROUPS.get(name, [name])
         expanded.update(dict.fromkeys(members))
     faults: list[Fault] = []
     for name in expanded:
@@ -318,6 +342,22 @@ def _add_gaps(rows: list[Row], stored: Bounds) -> None:
         if found is not None:
             level, row.gap = found
             row.best_bound, row.best_bound_by = best[level]
+    _split_gaps(rows)
+
+
+def _split_gaps(rows: list[Row]) -> None:
+    """Tell the price of not knowing the future from the price of the heuristic."""
+    from optalloc.solvers.registry import solver_names
+
+    policies = set(solver_names(kind="online"))
+    rolling = {row.seed: row for row in rows if row.solver == ROLLING and row.gap is not None}
+    for row in rows:
+        exact = rolling.get(row.seed)
+        if exact is None or row.solver not in policies or row.gap is None or len(row.levels) != 1:
+            continue
+        policy, followed = row.levels[0]["objective"], exact.levels[0]["objective"]
+        row.heuristic_gap = (policy - followed) / max(abs(policy), 1)
+        row.future_gap = row.gap - row.heuristic_gap
 
 
 def _best_bounds(rows: Iterable[Row], stored: Bounds) -> Bounds:
@@ -335,11 +375,9 @@ def _best_bounds(rows: Iterable[Row], stored: Bounds) -> Bounds:
 
 def _stored_bounds(text: str) -> Bounds:
     """The bounds that the index of shipped instances holds for exactly this instance."""
-    import hashlib
-
     from optalloc import instances
 
-    return instances.bounds_of(hashlib.sha256(text.encode()).hexdigest())
+    return instances.bounds_of(sha256(text.encode()).hexdigest())
 
 
 def _summary(rows: list[Row]) -> dict[str, Any]:

@@ -173,6 +173,7 @@ def _instance_table(name: str, rows: list[Row]) -> Grid:
     )
     headings = [heading for heading, _ in _METRICS.values()]
     seeds = len({row.seed for row in rows}) > 1
+    split = any(row.future_gap is not None for row in rows)
     columns = [
         "solver",
         *(["seed"] if seeds else []),
@@ -180,13 +181,15 @@ def _instance_table(name: str, rows: list[Row]) -> Grid:
         "objective",
         "own bound",
         "gap",
+        *(["of the future", "of the heuristic"] if split else []),
         "seconds",
         *headings,
     ]
-    return _table(title, columns, [_cells(row, headings, seeds) for row in rows], keys=2 if seeds else 1)
+    cells = [_cells(row, headings, seeds, split) for row in rows]
+    return _table(title, columns, cells, keys=2 if seeds else 1)
 
 
-def _cells(row: Row, headings: list[str], seeds: bool) -> list[str]:
+def _cells(row: Row, headings: list[str], seeds: bool, split: bool) -> list[str]:
     metrics = _metrics(row.metrics)
     return [
         row.solver,
@@ -195,6 +198,7 @@ def _cells(row: Row, headings: list[str], seeds: bool) -> list[str]:
         scaled(row.objective, row.weight_scale),
         scaled(row.bound, row.weight_scale),
         percent(row.gap),
+        *([percent(row.future_gap), percent(row.heuristic_gap)] if split else []),
         f"{row.seconds:.2f}",
         *(metrics.get(heading, "-") for heading in headings),
     ]

@@ -495,3 +495,17 @@ def test_ctrl_c_writes_the_best_plan_and_exits_with_130(tmp_path):
     assert process.returncode == 130, err
     assert (answer["status"], answer["termination"]) == ("FEASIBLE", "USER")
     assert json.loads(plan.read_text())["tasks"]
+
+
+def test_the_gap_of_a_policy_is_split(run):
+    """Of the future: what rolling loses to the clairvoyant optimum; of the heuristic: the policy to rolling."""
+    solvers = "references,replan-index,fifo"
+    code, printed, _ = run("compare", "contended-6", "--solvers", solvers, "--time-limit", 20, "--json")
+    assert code == 0
+    rows = {row["solver"]: row for row in json.loads(printed)["rows"]}
+    best, rolling, policy = (rows[name]["objective"] for name in ("auto", "rolling", "replan-index"))
+    assert best == 4441
+    assert rows["replan-index"]["heuristic_gap"] == pytest.approx((policy - rolling) / policy)
+    assert rows["replan-index"]["future_gap"] == pytest.approx((rolling - best) / policy)
+    assert rows["rolling"]["heuristic_gap"] == 0
+    assert rows["fifo"]["future_gap"] is None  # it knows all releases

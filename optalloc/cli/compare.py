@@ -1,11 +1,22 @@
 """``optalloc compare``: solvers side by side, each measured against the best proven bound."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from optalloc.cli.common import Exit, checked, close_enough, fail, finite_number, look_here, print_json, say
+from optalloc.cli.common import (
+    Exit,
+    checked,
+    close_enough,
+    fail,
+    finite_number,
+    look_here,
+    print_json,
+    say,
+    writable,
+)
 from optalloc.comparison import Comparison, Row
 
 __all__ = ["compare"]
@@ -19,7 +30,8 @@ def compare(
     solvers: Annotated[
         str,
         typer.Option(
-            help="Names with commas between; also 'rules', 'exact', module:function, file.py:function."
+            help="Names with commas between; also 'rules', 'exact', 'online', 'references', module:function, "
+            "file.py:function."
         ),
     ] = "exact,rules",
     time_limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 60.0,
@@ -41,8 +53,8 @@ def compare(
 
     finite_number("--time-limit", time_limit)
     finite_number("--max-gap", max_gap)
-    if out is not None and out.exists() and not out.is_dir():
-        fail("--out", f"{out}: is a file; give a folder")
+    if out is not None:
+        _can_fill(out)
     names = [name.strip() for name in solvers.split(",") if name.strip()]
     if not names:
         fail("--solvers", "name at least one solver")
@@ -66,6 +78,16 @@ def compare(
     for found in result.contradictions:
         say(contradiction(found))
     return _exit_code(result, max_gap)
+
+
+def _can_fill(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written before anything runs."""
+    there = folder.absolute()
+    while not os.path.lexists(there):
+        there = there.parent
+    if not there.is_dir():
+        fail("--out", f"{folder}: {there} is no folder")
+    writable("--out", there / "comparison.json")
 
 
 def _progress(row: Row) -> None:
