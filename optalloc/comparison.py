@@ -131,7 +131,7 @@ class Comparison:
 
 
 def _file_name(row: Row) -> str:
-    """One of its own for every row, on every file system; a name that does not fit gets a hash of what it stands for."""
+    """One of its own for every row, on every file system: a name that does not fit gets a hash of itself."""
     name = f"{row.instance}__{row.solver}__{row.seed}"
     plain = re.sub(r"[^a-z0-9._-]+", "_", name)[:_LONGEST_NAME]
     return f"{plain}.json" if plain == name else f"{plain}-{sha256(name.encode()).hexdigest()[:8]}.json"

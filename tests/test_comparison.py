@@ -256,3 +256,38 @@ def test_plans_that_are_merely_worse_contradict_nothing():
     ]
     nothing = Claim("d", [{"objective": None, "bound": 10}, {"objective": None, "bound": 99}])
     assert contradictions("x", [proven, nothing, Claim("e", infeasible=False)]) == []
+
+
+# what is written -------------------------------------------------------------------------------------------
+NAMES = ("a b", "a_b", "a/b", "A_b", "x" * 300, "x" * 301, "ä", "a\u0308", "..", "con/../aux")
+
+
+def test_every_plan_has_a_file_of_its_own(run, write, tmp_path):
+    """Whatever the instances are called, also where case and length of names are limited."""
+    files = [write(two_jobs(name), f"{number}.json") for number, name in enumerate(NAMES)]
+    code, _, err = run(*files, "--solvers", "wspt,spt", "--out", tmp_path / "out")
+    assert code == 0, err
+    plans = list((tmp_path / "out" / "schedules").iterdir())
+    assert len({plan.name.lower() for plan in plans}) == len(plans) == 2 * len(NAMES)
+    assert {json.loads(plan.read_text())["instance"] for plan in plans} == set(NAMES)
+    assert max(len(plan.name) for plan in plans) < 130
+    assert all(plan.name.isascii() for plan in plans)
+
+
+def test_names_that_fit_stay_as_they_are(run, write, tmp_path):
+    """They can be guessed."""
+    run(write(two_jobs("geo-4")), "--solvers", "wspt", "--out", tmp_path / "a" / "b")
+    assert [plan.name for plan in (tmp_path / "a" / "b" / "schedules").iterdir()] == ["geo-4__wspt__0.json"]
+
+
+@pytest.mark.parametrize("wrong", ["file", "file/inside", "loop/inside"])
+def test_a_folder_that_cannot_be_filled_is_refused_before_anything_runs(run, write, tmp_path, wrong):
+    """Nothing is made."""
+    (tmp_path / "file").write_text("")
+    if wrong.startswith("loop"):
+        (tmp_path / "loop").symlink_to("loop")
+    code, out, err = run(write(two_jobs()), "--solvers", "wspt", "--out", tmp_path / wrong)
+    assert (code, out) == (2, "")
+    assert "--out: " in err
+    assert "wspt" not in err
+    assert (tmp_path / "file").read_text() == ""
