@@ -5,13 +5,18 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint reprove clean
 
-$(VENV)/installed: pyproject.toml constraints.txt
+# What users need; the tests and checkers below come on top.
+$(VENV)/usable: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fast]'
+	touch $@
+
+$(VENV)/installed: $(VENV)/usable
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: $(VENV)/installed  ## optimal plans for 12 and 20 real jobs, by two independent methods, and every rule's distance
+demo: $(VENV)/usable  ## optimal plans for 12 and 20 real jobs, by two independent methods, and every rule's distance
 	$(BIN)/optalloc compare real-12 real-20 --solvers highs,cpsat,rules --time-limit 60
 
 test: $(VENV)/installed  ## the whole test suite
@@ -22,7 +27,7 @@ lint: $(VENV)/installed  ## what continuous integration checks besides the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-reprove: $(VENV)/installed  ## derive instances/index.json again: every optimum, bound and stored plan
+reprove: $(VENV)/usable  ## derive instances/index.json again: every optimum, bound and stored plan
 	$(BIN)/python benchmarks/reprove.py
 
 clean:
