@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from optalloc.problem import Plan, Problem
     from optalloc.schedule import Schedule
 
-__all__ = ["CurvePoint", "LevelResult", "Result", "Status", "Termination", "json_able"]
+__all__ = ["CurvePoint", "LevelResult", "Result", "Status", "Termination", "json_able", "not_begun"]
 
 
 class Status(StrEnum):
@@ -200,6 +200,30 @@ class Result:
             "schedule": None if self.schedule is None else self.schedule.to_dict(),
         }
         return {name: json_able(value) for name, value in content.items()}
+
+
+def not_begun(instance: str, solver: str, seconds: float, seed: int, threads: int) -> dict[str, Any]:
+    """What `Result.to_dict` would give where Ctrl-C came before there was a problem: the same names, nothing held.
+
+    Parameters
+    ----------
+    instance
+        Name or file, as it was given.
+    """
+    nothing = ("objective", "bound", "gap", "terms", "metrics", "tasks", "weight_scale", "schedule")
+    return {
+        "instance": instance,
+        "solver": solver,
+        "status": Status.NO_SOLUTION.value,
+        "termination": Termination.USER.value,
+        "seconds": round(seconds, 4),
+        "seed": seed,
+        "threads": threads,
+        "message": "interrupted before there was a problem to solve",
+        **dict.fromkeys(nothing),
+        **{name: [] for name in ("levels", "notes", "curve")},
+        **{name: {} for name in ("versions", "reasons", "info")},
+    }
 
 
 def json_able(value: Any) -> Any:

@@ -1,8 +1,10 @@
 """Ctrl-C at any moment: nothing is left half done, and what is held is kept."""
 
 import importlib
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ import pytest
 from optalloc.compilation import compile
 from optalloc.io.reading import read
 from optalloc.problem import Problem
-from optalloc.result import Status, Termination
+from optalloc.result import Status, Termination, not_begun
 from optalloc.scope import full_scope
 from optalloc.solvers import base
 from optalloc.solvers import run as module
@@ -226,3 +228,105 @@ def test_a_run_within_a_run(problem: Problem) -> None:
     result = solve(problem, outer)
     for found in (*inner, result):
         assert (found.status, found.termination) == (Status.FEASIBLE, Termination.USER)
+
+
+# the command line -------------------------------------------------------------------------------------------
+COMMAND = """
+import os, signal, sys
+moment = sys.argv.pop(1)
+
+def watch(frame, event, argument):
+    if event == "call" and f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}" == moment:
+        sys.setprofile(None)
+        print(f"pressed at {moment}", file=sys.stderr)
+        os.kill(os.getpid(), signal.SIGINT)
+
+from optalloc.cli import main
+sys.setprofile(watch)
+main()
+"""
+
+
+def command(moment: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
+    """Run ``optalloc`` and press Ctrl-C when a function is called, or a module (``module.<module>``) is loaded."""
+    line = [sys.executable, "-c", COMMAND, moment, *map(str, arguments)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=100)
+    assert f"pressed at {moment}" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_ctrl_c_while_the_commands_are_loading() -> None:
+    """A word, and no traceback."""
+    done = command("optalloc.cli.app.<module>", "list", "solvers")
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.endswith("interrupted\n")
+
+
+BEFORE = (
+    "optalloc.io.reading.read",
+    "optalloc.solvers.cpsat.<module>",
+    "ortools.sat.python.cp_model.<module>",
+    "optalloc.compilation.build.compile",
+    "optalloc.compilation.build._mode_arrays",
+)
+"""There is no problem yet."""
+DURING = (
+    ("cpsat", "optalloc.formulations.cpsat.model.build"),
+    ("cpsat", "optalloc.formulations.cpsat.constraints.fit_capacities"),
+    ("cpsat", "optalloc.solvers.cpsat._Run.search"),
+    ("cpsat", "threading.Thread.start"),
+    ("cpsat", "optalloc.solvers.cpsat._Run._attend"),
+    ("highs", "optalloc.formulations.milp.constraints.capacity"),
+    ("highs", "optalloc.solvers.highs_native.NativeRun.__post_init__"),
+    ("highs", "threading.Thread.start"),
+    ("auto", "ortools.sat.python.cp_model.<module>"),
+)
+"""The rules have found a plan."""
+AFTER = (
+    "optalloc.solvers.ending.result_of",
+    "optalloc.schedule.files.write_schedule",
+    "optalloc.io.atomic.write_bytes",
+    "optalloc.cli.common.print_json",
+)
+"""The result is there."""
+
+
+@pytest.mark.parametrize("moment", BEFORE)
+@pytest.mark.parametrize("name", ["solve", "bound"])
+def test_ctrl_c_before_there_is_a_problem(moment: str, name: str, tmp_path: Path) -> None:
+    """One JSON object with the names that every result has."""
+    if name == "bound":
+        moment = moment.replace("optalloc.solvers.cpsat", "optalloc.solvers.price_bound").replace(
+            "ortools.sat.python.cp_model", "optalloc.solvers.prices.ascent"
+        )
+    own = ("--solver", "cpsat") if name == "solve" else ()
+    done = command(moment, name, "real-8", *own, "--seed", 3, "--json", "--out", tmp_path / "plan.json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"], answer["termination"]) == (130, "NO_SOLUTION", "USER")
+    assert (answer["instance"], answer["solver"]) == ("real-8", "cpsat" if name == "solve" else "bound")
+    assert answer["seed"] == 3
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_names_of_a_result(problem: Problem) -> None:
+    """Programs find them whenever the run has ended."""
+    assert not_begun("x", "y", 0.0, 0, 1).keys() == solve(problem, "wspt").to_dict().keys()
+
+
+@pytest.mark.parametrize(("name", "moment"), DURING)
+def test_ctrl_c_while_a_solver_works(name: str, moment: str, tmp_path: Path) -> None:
+    """The plan of the rules is kept, whatever is under way."""
+    done = command(moment, "solve", "real-8", "--solver", name, "--json", "--out", tmp_path / "plan.json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"], answer["termination"]) == (130, "FEASIBLE", "USER")
+    assert json.loads((tmp_path / "plan.json").read_text())["tasks"]
+
+
+@pytest.mark.parametrize("moment", AFTER)
+def test_ctrl_c_when_the_result_is_there(moment: str, tmp_path: Path) -> None:
+    """It is written and printed in full."""
+    done = command(moment, "solve", "real-8", "--solver", "wspt", "--json", "--out", tmp_path / "plan.json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"]) == (0, "FEASIBLE")
+    assert json.loads((tmp_path / "plan.json").read_text())["tasks"]

@@ -134,22 +134,3 @@ def test_compare_leaves_no_process_behind(begin, tmp_path, number):
         assert (process.returncode, answer["interrupted"]) == (143, True), err
         assert answer["rows"][0]["status"] == "FEASIBLE"
     _wait_for(lambda: not _runs(worker))
-
-
-def test_ctrl_c_while_the_commands_are_still_loading(monkeypatch, capsys):
-    """One word and 130, as later; no traceback of an import."""
-    from optalloc.cli import main
-
-    class Interrupted:
-        """Stands for a signal that comes while the commands are found."""
-
-        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-            if name == "optalloc.cli.app":
-                raise KeyboardInterrupt
-
-    monkeypatch.delitem(sys.modules, "optalloc.cli.app", raising=False)
-    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130
-    assert capsys.readouterr().err == "interrupted\n"

@@ -1,15 +1,13 @@
 """The command line: ``optalloc solve | bound | verify | compare | generate | import | export | plot | list`` ..."""
 
-import sys
-
 __all__ = ["main"]
 
 
 def main() -> None:
     """Entry point of the ``optalloc`` command."""
-    try:
-        from optalloc.cli.app import app
-    except KeyboardInterrupt:  # the commands themselves deal with it; until they are there, nobody does
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    from optalloc.solvers.interrupts import take_over
+
+    take_over()  # for good: neither loading the commands nor the way out is cut short; what they `cut` is
+    from optalloc.cli.app import app
+
     app()

@@ -1,17 +1,27 @@
 """``optalloc bound``: how good can any plan be?"""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from optalloc.cli.common import Exit, checked, finite_number, parse_limits, print_json, say, writable
+from optalloc.cli.common import (
+    Exit,
+    finite_number,
+    kept,
+    nothing_yet,
+    parse_limits,
+    print_json,
+    say,
+    writable,
+)
 from optalloc.result import Result, Status, Termination
 
 __all__ = ["bound"]
 
 
-@checked
+@kept
 def bound(
     instance: Annotated[str, typer.Argument(help="File, or name of a shipped instance.")],
     objective: Annotated[
@@ -28,21 +38,27 @@ def bound(
     """Prove a lower bound of the first level by prices of capacity; works at every size."""
     from optalloc.cli.progress import Progress
     from optalloc.io.reading import read
+    from optalloc.solvers.interrupts import cut
+    from optalloc.solvers.options import usable_cores
     from optalloc.solvers.run import solve
 
+    began = time.perf_counter()
     finite_number("--time-limit", time_limit)
     writable("--out", out)
-    given = read(instance)
-    with Progress(f"{given.name}: bound", time_limit) as progress:
-        result = solve(
-            given,
-            "bound",
-            time_limit=time_limit,
-            seed=seed,
-            objective=objective,
-            limits=parse_limits(limit) or None,
-            on_event=progress.event,
-        )
+    try:
+        given = cut(lambda: read(instance))
+        with Progress(f"{given.name}: bound", time_limit) as progress:
+            result = solve(
+                given,
+                "bound",
+                time_limit=time_limit,
+                seed=seed,
+                objective=objective,
+                limits=parse_limits(limit) or None,
+                on_event=progress.event,
+            )
+    except KeyboardInterrupt:
+        return nothing_yet(json, instance, "bound", began, seed, usable_cores(None))
     written = out is None or _write(result, out)
     if json:
         print_json(result.to_dict())

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from enum import IntEnum
@@ -17,10 +18,11 @@ from optalloc.cli.signals import ended_gently
 from optalloc.errors import Fault, InputError, UnsupportedError, visible_lines
 from optalloc.io.atomic import can_write
 from optalloc.output import give_up
+from optalloc.solvers.interrupts import cut, whole
 
 __all__ = [
-    "Exit", "checked", "close_enough", "fail", "finite_number", "look_here", "parse_limits", "parse_pairs",
-    "print_json", "say", "writable",
+    "Exit", "checked", "close_enough", "fail", "finite_number", "kept", "look_here", "nothing_yet", "parse_limits",
+    "parse_pairs", "print_json", "say", "writable",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -45,12 +47,22 @@ class Exit(IntEnum):
 
 def checked(command: Callable[P, Exit | None]) -> Callable[P, None]:
     """Turn the command's answer or error into an exit code and, for bad input, one clear message per fault."""
+    return _checked(command, cut)
 
+
+def kept(command: Callable[P, Exit | None]) -> Callable[P, None]:
+    """`checked` for a command that holds a plan or bound: Ctrl-C cuts short only what the command calls by `cut`."""
+    return _checked(command, whole)
+
+
+def _checked(
+    command: Callable[P, Exit | None], call: Callable[[Callable[[], Exit | None]], Exit | None]
+) -> Callable[P, None]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             with ended_gently() as end:
-                code = command(*args, **kwargs) or Exit.DONE
+                code = call(lambda: command(*args, **kwargs)) or Exit.DONE
                 sys.stdout.flush()
         except (InputError, UnsupportedError) as error:
             say(str(error))
@@ -92,6 +104,18 @@ def fail(path: str, message: str) -> NoReturn:
 def print_json(content: Any) -> None:
     """One JSON object on standard output and nothing else; NaN and infinity cannot pass."""
     print(json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False))
+
+
+def nothing_yet(json: bool, instance: str, solver: str, began: float, seed: int, threads: int) -> Exit:
+    """Ctrl-C has come before there was a problem to solve: say so."""
+    from optalloc.result import not_begun
+
+    content = not_begun(instance, solver, time.perf_counter() - began, seed, threads)
+    if json:
+        print_json(content)
+    else:
+        say(content["message"])
+    return Exit.INTERRUPTED
 
 
 def finite_number(option: str, value: float | None, *, least: float = 0.0) -> None:

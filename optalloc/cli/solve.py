@@ -1,5 +1,6 @@
 """``optalloc solve``: a plan and its certificate."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -7,10 +8,11 @@ import typer
 
 from optalloc.cli.common import (
     Exit,
-    checked,
     close_enough,
     finite_number,
+    kept,
     look_here,
+    nothing_yet,
     parse_limits,
     parse_pairs,
     print_json,
@@ -22,7 +24,7 @@ from optalloc.result import Result, Status, Termination
 __all__ = ["solve"]
 
 
-@checked
+@kept
 def solve(
     instance: Annotated[
         str, typer.Argument(help="File, or name of a shipped instance (optalloc list instances).")
@@ -51,28 +53,33 @@ def solve(
     from optalloc.cli.progress import Progress
     from optalloc.io.reading import read
     from optalloc.schedule import read_schedule, write_schedule
+    from optalloc.solvers.interrupts import cut
     from optalloc.solvers.run import solve as run
 
+    began = time.perf_counter()
     finite_number("--time-limit", time_limit)
     finite_number("--max-gap", max_gap)
     writable("--out", out)
     look_here(solver)
-    given = read(instance)
-    begin = None if start is None else read_schedule(start)
-    with Progress(f"{given.name}: {solver}", time_limit) as progress:
-        result = run(
-            given,
-            solver,
-            time_limit=time_limit,
-            max_gap=max_gap,
-            seed=seed,
-            threads=threads,
-            start=begin,
-            objective=objective,
-            limits=parse_limits(limit) or None,
-            options=parse_pairs("--option", option),
-            on_event=progress.event,
-        )
+    try:
+        given = cut(lambda: read(instance))
+        begin = None if start is None else read_schedule(start)
+        with Progress(f"{given.name}: {solver}", time_limit) as progress:
+            result = run(
+                given,
+                solver,
+                time_limit=time_limit,
+                max_gap=max_gap,
+                seed=seed,
+                threads=threads,
+                start=begin,
+                objective=objective,
+                limits=parse_limits(limit) or None,
+                options=parse_pairs("--option", option),
+                on_event=progress.event,
+            )
+    except KeyboardInterrupt:
+        return nothing_yet(json, instance, solver, began, seed, threads)
     if out is not None and result.schedule is not None:
         write_schedule(result.schedule, out)
     if json:
