@@ -15,7 +15,7 @@ from optalloc.agreement import Claim, Contradiction, contradictions
 from optalloc.errors import Fault, InputError
 from optalloc.instance import Instance
 from optalloc.io.atomic import write_text
-from optalloc.parallel import Engine, get_engine
+from optalloc.parallel import Engine, get_engine, refuse_while_imported
 
 __all__ = ["Comparison", "Row", "compare", "reference_gap"]
 
@@ -176,8 +176,10 @@ def compare(
     Raises
     ------
     InputError
-        For malformed instances, different instances of one name, or unknown solvers, before anything runs.
+        For malformed instances, different instances of one name, or unknown solvers, before anything runs; and
+        where the calling script has no guard ``if __name__ == "__main__":`` (each process imports the script).
     """
+    refuse_while_imported()
     texts = _texts([instances] if isinstance(instances, Instance | str | Path) else instances)
     names = expand_solvers([solvers] if isinstance(solvers, str) else solvers)
     if seeds < 1:
@@ -232,14 +234,14 @@ def expand_solvers(names: Sequence[str]) -> list[str]:
 def _texts(items: Iterable[Instance | str | Path]) -> dict[str, str]:
     """Name -> canonical text of the instances, which compile; rows and files are told apart by the name."""
     from optalloc.compilation import compile as compile_problem
-    from optalloc.io.reading import read
+    from optalloc.io.reading import as_instance
 
     texts: dict[str, str] = {}
     sources: dict[str, str] = {}
     faults: list[Fault] = []
     for item in items:
         try:
-            instance = item if isinstance(item, Instance) else read(item)
+            instance = as_instance(item)
             compile_problem(instance)
         except InputError as error:
             faults += error.faults

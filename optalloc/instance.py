@@ -239,6 +239,8 @@ def write_instance(instance: Instance, path: str | Path) -> None:
 
     Numbers keep their literals, only keys that were set are written; equal content gives equal bytes.
     """
+    if not isinstance(instance, Instance):
+        raise TypeError(f"expected an Instance, got {type(instance).__name__}")
     content = pretty_text(instance.document()).encode()
     if str(path).endswith(".gz"):
         content = gzip.compress(content, mtime=0)

@@ -1,20 +1,22 @@
 """Another objective for the same instance: ``makespan=1,cost=0.1`` with ``;`` between levels."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from optalloc.errors import Fault, InputError
 from optalloc.instance import TERM_NAMES, Instance, Number, Objective
+from optalloc.io.reading import as_instance
 
 __all__ = ["parse_objective", "with_objective"]
 
 
 def with_objective(
-    instance: Instance,
+    instance: Instance | str | Path,
     objective: Objective | str | None = None,
     limits: Mapping[str, Any] | None = None,
 ) -> Instance:
-    """The instance with its objective replaced.
+    """The instance (or what is behind a file or a name) with its objective replaced.
 
     Parameters
     ----------
@@ -30,9 +32,12 @@ def with_objective(
     InputError
         If the text cannot be read or the objective does not fit the instance.
     """
+    instance = as_instance(instance)
     if isinstance(objective, str):
         objective = instance.objective.replace(levels=parse_objective(objective))
     changed = instance.objective if objective is None else objective
+    if limits is not None and not isinstance(limits, Mapping):
+        raise TypeError(f"limits must be a mapping of terms to numbers, got {limits!r}")
     if limits:
         read = {term: _number(f"limits.{term}", value) for term, value in limits.items()}
         changed = changed.replace(limits={**changed.limits, **read})

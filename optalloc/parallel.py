@@ -5,11 +5,12 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, as_completed
-from typing import Any
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Final
 
 from optalloc.errors import InputError
 
-__all__ = ["ENGINES", "Engine", "collect", "get_engine"]
+__all__ = ["ENGINES", "Engine", "collect", "get_engine", "refuse_while_imported"]
 
 Answer = Mapping[str, Any]
 Engine = Callable[
@@ -57,6 +58,24 @@ def _local(jobs: int) -> Engine:
     return run
 
 
+_GUARD = (
+    "no process could begin: each imports the script that is run, and a script that compares as it is imported would "
+    'begin anew in each of them; call compare under: if __name__ == "__main__":'
+)
+
+_NO_PROCESS: Final[Answer] = {
+    "status": "ERROR",
+    "termination": "ERROR",
+    "message": "its process could not begin",
+}
+
+
+def refuse_while_imported() -> None:
+    """End a process that has only begun to import its main script, which asks for processes of its own."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(1)
+
+
 def _end_with_parent() -> None:
     """Let no run go on when nobody waits for it any more, whatever has ended the process that began it."""
     parent = multiprocessing.parent_process()
@@ -97,8 +116,11 @@ ENGINES: dict[str, Callable[[int], Engine]] = {"local": _local, "dask": _dask}
 def collect(futures: Mapping["Future[dict[str, Any]]", int], keep: Callable[[int, Answer], None]) -> bool:
     """Hand over answers as they come; a Ctrl-C cancels what has not begun and returns False."""
     try:
-        for future in as_completed(futures):
-            keep(futures[future], _answer(future))
+        for count, future in enumerate(as_completed(futures)):
+            answer = _answer(future)
+            if answer is _NO_PROCESS and count == 0:
+                raise InputError(_GUARD)
+            keep(futures[future], answer)
     except KeyboardInterrupt:
         for future in futures:
             future.cancel()
@@ -106,9 +128,11 @@ def collect(futures: Mapping["Future[dict[str, Any]]", int], keep: Callable[[int
     return True
 
 
-def _answer(future: "Future[dict[str, Any]]") -> dict[str, Any]:
+def _answer(future: "Future[dict[str, Any]]") -> Answer:
     try:
         return future.result()
+    except BrokenProcessPool:
+        return _NO_PROCESS
     except CancelledError:
         return {"status": "NO_SOLUTION", "termination": "USER"}
     except TimeoutError:

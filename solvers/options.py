@@ -22,6 +22,8 @@ def checked_options(entry: SolverEntry, options: Mapping[str, Any] | None) -> di
     InputError
         Unknown and missing options and wrong values, all of them.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"options must be a mapping of names to values, got {options!r}")
     given = dict(options or {})
     if entry.options is None:
         return given

@@ -10,11 +10,11 @@ from typing import Any
 from optalloc.compilation import compile as compile_problem
 from optalloc.errors import Fault, InputError, SolverError, UnsupportedError
 from optalloc.instance import Instance, Objective
-from optalloc.io.reading import read
+from optalloc.io.reading import as_instance
 from optalloc.objective_spec import with_objective
 from optalloc.problem import Plan, Problem
 from optalloc.result import CurvePoint, Result, Termination
-from optalloc.schedule import Schedule, build_scope
+from optalloc.schedule import Schedule, as_schedule, build_scope
 from optalloc.scope import Scope
 from optalloc.solvers.base import Monitor, Outcome, Request
 from optalloc.solvers.beginning import accepted_start, contradictions, is_plain, settled, shown_impossible
@@ -33,8 +33,8 @@ def solve(
     *,
     time_limit: float = 60.0,
     seed: int = 0,
-    start: Schedule | Plan | None = None,
-    fixed: Schedule | Plan | None = None,
+    start: Schedule | Plan | str | Path | None = None,
+    fixed: Schedule | Plan | str | Path | None = None,
     not_before: int = 0,
     tasks: Iterable[str] | None = None,
     max_gap: float | None = None,
@@ -60,9 +60,10 @@ def solve(
     seed
         Of everything that is drawn; at least 0.
     start
-        A plan to begin from; the result is never worse. One that breaks a rule is refused with a note.
+        A plan, or the file of one, to begin from; the result is never worse. One that breaks a rule is refused with a
+        note.
     fixed
-        A partial plan that stays as it is and uses capacity. The instance's state is fixed in any case.
+        A partial plan, or its file, that stays as it is and uses capacity. The instance's state is fixed in any case.
     not_before
         Nothing outside the fixed part starts before this tick.
     tasks
@@ -94,7 +95,10 @@ def solve(
         entry = cut(lambda: entry_of(solver))
         given = checked_options(entry, options)
         limit, gap = _seconds(time_limit), _gap(max_gap)
+        if on_event is not None and not callable(on_event):
+            raise TypeError(f"on_event must be a function of a CurvePoint, got {on_event!r}")
         problem, instance = cut(lambda: _compiled(instance_or_problem, objective, limits))
+        start, fixed = _decided("start", start), _decided("fixed", fixed)
         scope = build_scope(problem, fixed, _whole("not_before", not_before), tasks)
         monitor = Monitor(scope, limit, max_gap=gap, began=began, on_event=on_event)
         run = Run(entry, monitor, _whole("seed", seed, least=0), usable_cores(threads), instance.sha256)
@@ -147,11 +151,7 @@ def _compiled(
     limits: Mapping[str, Any] | None,
 ) -> tuple[Problem, Instance]:
     """The problem, recompiled if the objective changes, and the instance as it was given."""
-    if isinstance(given, str | Path):
-        given = read(given)
-    if not isinstance(given, Instance | Problem):
-        raise TypeError(f"expected an Instance, a Problem, a file or a name, got {type(given).__name__}")
-    instance = given if isinstance(given, Instance) else given.instance
+    instance = given.instance if isinstance(given, Problem) else as_instance(given)
     changed = with_objective(instance, objective, limits)
     if isinstance(given, Problem) and changed is instance:
         return given, instance
@@ -164,6 +164,10 @@ def _refuse_scope(entry: SolverEntry, scope: Scope) -> None:
             f"{entry.name} cannot keep to a fixed part, not_before or chosen tasks; "
             "let the function take the keyword 'scope'"
         )
+
+
+def _decided(name: str, given: Schedule | Plan | str | Path | None) -> Schedule | Plan | None:
+    return None if given is None else as_schedule(given, name)
 
 
 # numbers --------------------------------------------------------------------------------------------------

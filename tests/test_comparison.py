@@ -1,8 +1,11 @@
 """`compare`: rows, their claims against each other, and what is shown and written."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +259,60 @@ def test_plans_that_are_merely_worse_contradict_nothing():
     ]
     nothing = Claim("d", [{"objective": None, "bound": 10}, {"objective": None, "bound": 99}])
     assert contradictions("x", [proven, nothing, Claim("e", infeasible=False)]) == []
+
+
+# processes -------------------------------------------------------------------------------------------------
+SCRIPT = """
+import optalloc as oa
+
+@oa.solver("mine")
+def mine(problem):
+    return None
+
+def main():
+    try:
+        print([row.status for row in oa.compare("real-8", ["wspt", "mine"]).rows])
+    except oa.InputError as error:
+        print(error)
+
+{call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("if __name__ == '__main__': main()", "['FEASIBLE', 'NO_SOLUTION']"),
+        ("main()", 'call compare under: if __name__ == "__main__":'),
+    ],
+)
+def test_a_script_that_compares_as_it_is_imported_is_told_so(tmp_path, call, said):
+    """Instead of an ERROR in every row; under the guard, solvers that the script has joined are known."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(call=call))
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert said in ran.stdout
+    assert ran.stderr == ""
+
+
+def test_a_process_that_cannot_begin_later_loses_no_row():
+    """Only where it is so from the beginning, the script is to blame."""
+    lost: Future[dict[str, Any]] = Future()
+    lost.set_exception(BrokenProcessPool("All workers expired"))
+    with pytest.raises(oa.InputError, match="__main__"):
+        parallel.collect({lost: 0}, lambda index, answer: None)
+    done: Future[dict[str, Any]] = Future()
+    done.set_result({"status": "FEASIBLE"})
+    later: Future[dict[str, Any]] = Future()
+    statuses: list[str] = []
+
+    def keep(index: int, answer: Mapping[str, Any]) -> None:
+        statuses.append(answer["status"])
+        if not later.done():
+            later.set_exception(BrokenProcessPool("All workers expired"))
+
+    assert parallel.collect({done: 0, later: 1}, keep)
+    assert statuses == ["FEASIBLE", "ERROR"]
 
 
 # what is written -------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from optalloc.compilation.tables import Listing, ModeTable, dominance_mask, list
 from optalloc.compilation.units import LARGER_MONEY, LONGER_TICKS, Units, bounded
 from optalloc.errors import Fault, InputError
 from optalloc.instance import Instance
+from optalloc.io.reading import as_instance
 from optalloc.problem import FREE, NEVER, Ints, Problem
 
 __all__ = ["compile"]
@@ -43,13 +45,13 @@ class _Parts:
     maker: ModeMaker
 
 
-def compile(instance: Instance) -> Problem:
+def compile(instance: Instance | Problem | str | Path) -> Problem:
     """Turn physics into integers: modes, resources, replicas and charges.
 
     Parameters
     ----------
     instance
-        A checked instance.
+        An instance, a file, or the name of a shipped one. What is compiled already is given back.
 
     Returns
     -------
@@ -61,6 +63,9 @@ def compile(instance: Instance) -> Problem:
         A number passes 2^53, the weight scale K is too large, or the state names what is not a mode. Faults carry
         the name of the instance.
     """
+    if isinstance(instance, Problem):
+        return instance
+    instance = as_instance(instance)
     try:
         return _compiled(instance)
     except InputError as error:

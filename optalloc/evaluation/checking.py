@@ -4,14 +4,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from optalloc.evaluation.metrics import plan_metrics, task_facts
 from optalloc.evaluation.rules import RULES
 from optalloc.evaluation.terms import plan_levels, plan_terms, text
 from optalloc.evaluation.view import View
+from optalloc.instance import Instance
 from optalloc.problem import Plan, Problem
 from optalloc.schedule.conversion import resolve
+from optalloc.schedule.files import as_schedule
 from optalloc.schedule.model import Schedule, Violation
 from optalloc.schedule.shape import check_shape
 from optalloc.scope import Scope, full_scope
@@ -84,13 +87,20 @@ class Evaluation:
         }
 
 
-def evaluate(problem: Problem, plan: Schedule | Plan, *, scope: Scope | None = None) -> Evaluation:
+def evaluate(
+    problem: Problem | Instance | str | Path,
+    plan: Schedule | Plan | str | Path,
+    *,
+    scope: Scope | None = None,
+) -> Evaluation:
     """Check ``plan`` against every rule (docs/model.md) and compute its terms.
 
     Parameters
     ----------
+    problem
+        A compiled instance; another one, a file or a name is compiled first.
     plan
-        A Schedule, which may leave out what the state fixes, or a solver's Plan.
+        A Schedule, which may leave out what the state fixes, its file, or a solver's Plan.
     scope
         What the plan was made under: tasks that do not exist are ignored, fixed parts must be unchanged, and
         nothing else may start before ``scope.not_before``. Default: the whole instance with its state.
@@ -98,15 +108,18 @@ def evaluate(problem: Problem, plan: Schedule | Plan, *, scope: Scope | None = N
     Raises
     ------
     InputError
-        For a Plan whose arrays are not those of a plan of this problem.
+        For a Plan whose arrays are not those of a plan of this problem, and for malformed files.
     """
     unresolved: tuple[Violation, ...] = ()
     notes: list[str] = []
+    if not isinstance(problem, Problem):
+        from optalloc.compilation import compile as compile_problem
+
+        problem = compile_problem(problem)
+    plan = as_schedule(plan, "plan")
     if isinstance(plan, Schedule):
         notes += _hash_note(problem, plan)
         plan, unresolved = resolve(problem, plan)
-    if not isinstance(plan, Plan):
-        raise TypeError(f"expected a Schedule or a Plan, got {type(plan).__name__}")
     check_shape(problem, plan)
     view = View(problem, full_scope(problem) if scope is None else scope, plan)
     violations = _in_order([*unresolved, *_broken(view, {v.ids[0] for v in unresolved})])

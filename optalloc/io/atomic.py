@@ -66,7 +66,7 @@ def can_write(path: str | Path) -> None:
 
 def _descriptor(path: str | Path) -> int | None:
     """The number of the open file that ``path`` names, if it names one."""
-    found = _DESCRIPTOR.fullmatch(str(path))
+    found = _DESCRIPTOR.fullmatch(os.fspath(path))
     if found is None or os.name != "posix":
         return None
     number = found[1] or found[2]

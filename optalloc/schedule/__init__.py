@@ -1,7 +1,7 @@
 """Schedules: decisions only, named by content, in files that people and other programs can read."""
 
 from optalloc.schedule.conversion import resolve, to_schedule
-from optalloc.schedule.files import read_schedule, schedule_from_dict, write_schedule
+from optalloc.schedule.files import as_schedule, read_schedule, schedule_from_dict, write_schedule
 from optalloc.schedule.model import (
     Choice,
     InputChoice,
@@ -23,6 +23,7 @@ __all__ = [
     "TransferEntry",
     "Use",
     "Violation",
+    "as_schedule",
     "build_scope",
     "read_schedule",
     "resolve",

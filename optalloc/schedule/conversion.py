@@ -30,6 +30,8 @@ def to_schedule(problem: Problem, plan: Plan, *, sha256: str | None = None) -> S
     sha256
         Hash to record; default that of ``problem.instance``.
     """
+    if not isinstance(plan, Plan):
+        raise TypeError(f"expected a Plan, got {type(plan).__name__}")
     decided = np.flatnonzero((plan.mode >= 0) | (plan.mode == REJECTED)).tolist()
     return Schedule(
         instance=problem.instance.name,
@@ -76,6 +78,8 @@ def resolve(problem: Problem, schedule: Schedule) -> tuple[Plan, tuple[Violation
     The plan, in which a task is FREE if what the Schedule says about it is not possible, and ABSENT if the
     Schedule says nothing; and what is wrong (R1, R2, R7, R11), all of it.
     """
+    if not isinstance(schedule, Schedule):
+        raise TypeError(f"expected a Schedule, got {type(schedule).__name__}")
     found: list[Violation] = []
     mode, start = _resolve_tasks(problem, schedule, found)
     return Plan(mode, start, _resolve_transfers(problem, schedule, found)), tuple(found)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from optalloc.errors import Fault, InputError
 from optalloc.io.atomic import write_bytes
+from optalloc.problem import Plan
 from optalloc.schedule.model import (
     Choice,
     InputChoice,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from optalloc.entities import StateChoice, StateInput, StateSegment, StateTask
     from optalloc.schedule.document import ScheduleDocument
 
-__all__ = ["read_schedule", "schedule_from_dict", "write_schedule"]
+__all__ = ["as_schedule", "read_schedule", "schedule_from_dict", "write_schedule"]
 
 
 def read_schedule(path: str | Path) -> Schedule:
@@ -36,6 +37,23 @@ def read_schedule(path: str | Path) -> Schedule:
 
     document, repeated = parse(load(path), str(path))
     return _validated(document, repeated, str(path))
+
+
+def as_schedule(given: Schedule | Plan | str | Path, name: str) -> Schedule | Plan:
+    """A schedule or plan as it is, the schedule in a file otherwise; ``name`` is what faults call it.
+
+    Raises
+    ------
+    InputError
+        As `read_schedule` does.
+    TypeError
+        It is none of them.
+    """
+    if isinstance(given, str | Path):
+        return read_schedule(given)
+    if not isinstance(given, Schedule | Plan):
+        raise TypeError(f"{name} must be a Schedule, a Plan or a file, got {type(given).__name__}")
+    return given
 
 
 def schedule_from_dict(document: Mapping[str, Any], source: str = "") -> Schedule:
@@ -89,6 +107,10 @@ def write_schedule(schedule: Schedule, path: str | Path) -> None:
     """Write a ``.json`` or, by the name, ``.json.gz`` file; equal schedules give equal bytes."""
     from optalloc.io.documents import pretty_text
 
+    if not isinstance(schedule, Schedule):
+        raise TypeError(
+            f"expected a Schedule, got {type(schedule).__name__}; to_schedule makes one of a Plan"
+        )
     content = pretty_text(schedule.to_dict()).encode()
     if str(path).endswith(".gz"):
         content = gzip.compress(content, mtime=0)

@@ -72,6 +72,8 @@ def _task_indices(problem: Problem, tasks: Iterable[str]) -> list[int]:
     if isinstance(tasks, str):
         raise TypeError(f"tasks must be several ids, got the text {tasks!r}")
     known = names(problem).task
+    if not isinstance(tasks, Iterable):
+        raise TypeError(f"tasks must be several ids, got {tasks!r}")
     wanted = list(tasks)
     unknown = [id for id in wanted if id not in known]
     if unknown:
