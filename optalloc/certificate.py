@@ -342,11 +342,11 @@ class _Proof:
     def cost(self, j: int, mode: int, start: int, shared: bool = True) -> int:
         """Own cost with all prices; what is fixed pays neither for capacity nor for shares."""
         problem, certificate = self.problem, self.certificate
-        duration = int(problem.duration[mode])
-        end = start + duration
+        end = start + int(problem.duration[mode])
         value = self.own(j, mode, start) + certificate.ends.get(problem.task_ids[j], 0) * end
         for resource, amount in problem.uses(mode):
-            value += self.rate[resource] * amount * duration
+            # A row of energy is about ticks from 0 on: state runs may have begun before.
+            value += self.rate[resource] * amount * (max(0, end) - max(0, start))
             if shared and resource in self.price:
                 value += amount * (self.until(resource, end) - self.until(resource, start))
         if shared:

@@ -21,7 +21,7 @@ from optalloc.result import Termination
 from optalloc.scope import Windows
 from optalloc.solvers.base import Monitor, Outcome, Request
 from optalloc.solvers.jit import COMPILED, prepare, ready
-from optalloc.solvers.price_bound import PriceBound, price_bound
+from optalloc.solvers.price_bound import PriceBound, least_value, price_bound
 from optalloc.solvers.prices.ascent import REFINING, STAGES, Settings
 from optalloc.solvers.prices.fixing import narrowed_windows, starts_to_look_at
 from optalloc.solvers.registry import get_solver, solver
@@ -65,7 +65,7 @@ def auto(request: Request) -> Outcome:
     while team.ended is None and team.level is not None and not request.monitor.should_stop():
         team.work_on(team.level)
     if 0 not in request.monitor.bounds:
-        request.monitor.bound(0, 0, "auto")  # no cost is negative
+        request.monitor.bound(0, least_value(request.scope), "auto")
     if team.ended is not None:
         return Outcome(team.ended.termination, team.ended.infeasible, team.ended.message, team.info)
     return Outcome(team.termination(), info=team.info)

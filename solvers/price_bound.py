@@ -17,7 +17,7 @@ from optalloc.solvers.prices.layout import Layout, build_layout
 from optalloc.solvers.prices.proof import Proof, prove
 from optalloc.solvers.registry import solver
 
-__all__ = ["PriceBound", "price_bound", "price_horizon", "run_bound"]
+__all__ = ["PriceBound", "least_value", "price_bound", "price_horizon", "run_bound"]
 
 _ROUNDS = 6
 """Rounds in which multipliers of limits are moved."""
@@ -48,17 +48,24 @@ class PriceBound:
 def run_bound(request: Request) -> Outcome:
     """Bound the first level; later levels too where the levels before are at a proven optimum."""
     if not prepare(request.monitor.should_stop):
-        request.monitor.bound(0, 0, "bound")  # no cost is negative
+        request.monitor.bound(0, least_value(request.scope), "bound")
         message = "the time was up before the bound was compiled; that takes half a minute, once"
         return Outcome(_stopped(request.monitor), message=message)
     found = price_bound(request.scope, request.monitor, 0, seed=request.seed, plan=request.monitor.best)
     ended = _stopped(request.monitor) if request.monitor.should_stop() else Termination.COMPLETED
     if 0 not in request.monitor.bounds:
-        request.monitor.bound(0, 0, "bound")  # no cost is negative
+        request.monitor.bound(0, least_value(request.scope), "bound")
     info: dict[str, Any] = {}
     if found.proof is not None:
         info["certificate"] = certificate_document(found.proof.certificate)
     return Outcome(ended, info=info)
+
+
+def least_value(scope: Scope) -> int:
+    """A bound of the first level that needs no time: only state runs that ended before tick 0 cost less than 0."""
+    fixed = scope.mode >= 0
+    cost = own_cost(scope.problem, scope.problem.levels[0], scope.mode[fixed], scope.start[fixed])
+    return int(np.minimum(0, cost).sum())
 
 
 def _stopped(monitor: Monitor) -> Termination:

@@ -16,6 +16,7 @@ from optalloc.io.certificates import read_certificate, write_certificate
 from optalloc.io.faults import json_path
 from optalloc.scope import full_scope, start_intervals
 from optalloc.solvers.base import Monitor
+from optalloc.solvers.price_bound import least_value
 from optalloc.solvers.prices.ascent import STAGES, Settings, Stage, ascend, evaluate_prices, no_prices
 from optalloc.solvers.prices.layout import build_layout
 from optalloc.solvers.prices.proof import prove
@@ -223,3 +224,45 @@ def test_what_is_remembered_of_rows_changes_nothing(preset, objective):
     again = evaluate_prices(layout, found)
     assert found.value == pytest.approx(again.value, rel=1e-12)
     assert found.cost == pytest.approx(again.cost, rel=1e-9)
+
+
+def running_since(start, weights, free_ticks=1, devices=1):
+    """A run of the state from ``start`` for 3 ticks on one of some devices, and free tasks of some ticks."""
+    mode = {"id": "m", "uses": [{"node": "n", "devices": 1}], "duration_ticks": 3}
+    free = [{"id": f"f{k}", "modes": [{**mode, "duration_ticks": free_ticks + k}]} for k in range(3)]
+    held = {"uses": [{"node": "n", "devices": 1}], "start": start, "end": start + 3}
+    text = {
+        "format": "optalloc-instance/1",
+        "name": "running",
+        "sites": [{"id": "a"}],
+        "device_types": [{"id": "g"}],
+        "nodes": [{"id": "n", "site": "a", "device_type": "g", "devices": devices}],
+        "tasks": [{"id": "run", "modes": [mode]}, *free],
+        "objective": {"levels": [weights]},
+        "state": {"tasks": [{"task": "run", "choice": {"mode": "m", "inputs": []}, "segments": [held]}]},
+    }
+    return oa.compile(read_instance(text))
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("start", [-7, -3, -2, -1, 0, 1])
+@pytest.mark.parametrize(
+    "weights", [{"makespan": 1}, {"makespan": 5, "weighted_completion": 1}, {"weighted_completion": 2}]
+)
+def test_runs_from_before_tick_0(start, weights, devices):
+    """What was held before tick 0 counts for nobody: the bound, its checker and `auto` agree with the optimum."""
+    problem = running_since(start, weights, devices=devices)
+    optimum = oa.solve(problem, "cpsat", threads=1).objective
+    layout = build_layout(full_scope(problem), problem.levels[0])
+    certificate = prove(layout, ascend(layout, no_prices(layout, 30), settings=QUICK), 0).certificate
+    assert certificate.bound <= optimum
+    assert check_bound(problem, certificate).value == certificate.bound
+    assert least_value(full_scope(problem)) <= optimum
+
+
+def test_the_energy_row_of_a_run_from_before_tick_0_is_tight():
+    """One device: a tick of the run from 0 on, then 1 + 2 + 3 ticks: makespan 7, not the 9 that its length suggests."""
+    problem = running_since(-2, {"makespan": 1})
+    layout = build_layout(full_scope(problem), problem.levels[0])
+    assert prove(layout, ascend(layout, no_prices(layout, 30)), 0).certificate.bound == 7
+    assert oa.solve(problem, "highs").objective == 7
