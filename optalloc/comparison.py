@@ -15,6 +15,7 @@ from optalloc.agreement import Claim, Contradiction, contradictions
 from optalloc.errors import Fault, InputError
 from optalloc.instance import Instance
 from optalloc.io.atomic import write_text
+from optalloc.output import answers_only
 from optalloc.parallel import Engine, get_engine, refuse_while_imported
 
 __all__ = ["Comparison", "Row", "compare", "reference_gap"]
@@ -262,7 +263,8 @@ def _run(text: str, solver: str, seed: int, time_limit: float, threads: int) -> 
     from optalloc.io.reading import read_text
     from optalloc.solvers.run import solve
 
-    result = solve(read_text(text), solver, time_limit=time_limit, seed=seed, threads=threads)
+    with answers_only():
+        result = solve(read_text(text), solver, time_limit=time_limit, seed=seed, threads=threads)
     return result.to_dict()
 
 

@@ -17,7 +17,7 @@ import typer
 from optalloc.cli.signals import ended_gently
 from optalloc.errors import Fault, InputError, UnsupportedError, visible_lines
 from optalloc.io.atomic import can_write
-from optalloc.output import give_up
+from optalloc.output import give_up, make_usable, takes_unicode
 from optalloc.solvers.interrupts import cut, whole
 
 __all__ = [
@@ -60,6 +60,7 @@ def _checked(
 ) -> Callable[P, None]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        make_usable()
         try:
             with ended_gently() as end:
                 code = call(lambda: command(*args, **kwargs)) or Exit.DONE
@@ -103,7 +104,8 @@ def fail(path: str, message: str) -> NoReturn:
 
 def print_json(content: Any) -> None:
     """One JSON object on standard output and nothing else; NaN and infinity cannot pass."""
-    print(json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False))
+    escaped = not takes_unicode(sys.stdout)
+    print(json.dumps(content, indent=1, allow_nan=False, ensure_ascii=escaped))
 
 
 def nothing_yet(json: bool, instance: str, solver: str, began: float, seed: int, threads: int) -> Exit:

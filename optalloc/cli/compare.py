@@ -18,6 +18,7 @@ from optalloc.cli.common import (
     writable,
 )
 from optalloc.comparison import Comparison, Row
+from optalloc.output import answers_only
 
 __all__ = ["compare"]
 
@@ -59,16 +60,17 @@ def compare(
     if not names:
         fail("--solvers", "name at least one solver")
     look_here(solvers)
-    result = run(
-        instances,
-        names,
-        time_limit=time_limit,
-        seeds=seeds,
-        threads=threads,
-        jobs=jobs,
-        engine=engine,
-        on_row=_progress,
-    )
+    with answers_only():
+        result = run(
+            instances,
+            names,
+            time_limit=time_limit,
+            seeds=seeds,
+            threads=threads,
+            jobs=jobs,
+            engine=engine,
+            on_row=_progress,
+        )
     if out is not None:
         result.write(out)
     if json:

@@ -19,6 +19,7 @@ from optalloc.cli.common import (
     say,
     writable,
 )
+from optalloc.output import answers_only
 from optalloc.result import Result, Status, Termination
 
 __all__ = ["solve"]
@@ -64,7 +65,7 @@ def solve(
     try:
         given = cut(lambda: read(instance))
         begin = None if start is None else read_schedule(start)
-        with Progress(f"{given.name}: {solver}", time_limit) as progress:
+        with Progress(f"{given.name}: {solver}", time_limit) as progress, answers_only():
             result = run(
                 given,
                 solver,
