@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from optalloc.io.atomic import can_write, write_bytes, write_text
+from optalloc.io.atomic import can_write, open_descriptor, write_bytes, write_text
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and permissions of POSIX")
 
@@ -66,7 +66,7 @@ def test_a_pipe_is_written_into(tmp_path):
 
 
 @posix
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+@pytest.mark.parametrize("name", ["/dev/fd/1", "/proc/self/fd/1"])
 @pytest.mark.parametrize("into", ["pipe", "file"])
 def test_standard_output_by_name_comes_in_order(tmp_path, name, into):
     """After what was printed before and before what is printed after, also where it leads into a file."""
@@ -81,6 +81,15 @@ def test_standard_output_by_name_comes_in_order(tmp_path, name, into):
             subprocess.run([sys.executable, "-c", code], stdout=stream, check=True)
         out = (tmp_path / "out").read_text()
     assert out.split() == ["before", "written", "after"]
+
+
+@posix
+def test_names_of_what_is_open():
+    """Only looked up: a mistake here must not replace a device."""
+    named = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/63": 63, "/proc/self/fd/0": 0}
+    others = ("/dev/null", "/dev/stdout/x", "plan/dev/stdout", "/proc/1/fd/1", "stdout")
+    assert {name: open_descriptor(name) for name in named} == named
+    assert {open_descriptor(Path(name)) for name in others} == {None}
 
 
 @posix

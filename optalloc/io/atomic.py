@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["can_write", "write_bytes", "write_text"]
+__all__ = ["can_write", "open_descriptor", "write_bytes", "write_text"]
 
 _DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 """Paths that name what this process has open."""
@@ -28,7 +28,7 @@ def write_bytes(path: str | Path, content: bytes | Iterable[bytes]) -> None:
         If the folder does not exist, or it or the file cannot be written; an existing file is then untouched.
     """
     pieces = [content] if isinstance(content, bytes) else content
-    descriptor = _descriptor(path)
+    descriptor = open_descriptor(path)
     if descriptor is not None:
         _flush()
         with os.fdopen(os.dup(descriptor), "wb") as stream:
@@ -56,7 +56,7 @@ def can_write(path: str | Path) -> None:
     OSError
         As `write_bytes` would.
     """
-    if _descriptor(path) is not None:
+    if open_descriptor(path) is not None:
         return
     with _naming(path):
         target, mode = _target(path)
@@ -64,7 +64,7 @@ def can_write(path: str | Path) -> None:
             os.unlink(_temporary(target)[1])
 
 
-def _descriptor(path: str | Path) -> int | None:
+def open_descriptor(path: str | Path) -> int | None:
     """The number of the open file that ``path`` names, if it names one."""
     found = _DESCRIPTOR.fullmatch(os.fspath(path))
     if found is None or os.name != "posix":
