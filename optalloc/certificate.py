@@ -151,7 +151,7 @@ def _faults(problem: Problem, certificate: Certificate) -> Iterator[Fault]:
     if certificate.objective != level_texts(problem):
         meant = ";".join(",".join(f"{t}={w}" for t, w in level.items()) for level in certificate.objective)
         yield Fault("objective", f"the certificate is about another objective, {meant}; {_REMEDY}")
-    if certificate.instance_sha256 != problem.instance.sha256:
+    elif certificate.instance_sha256 != problem.instance.sha256:
         yield Fault(
             "instance_sha256", f"the certificate is about another instance, or other limits; {_REMEDY}"
         )

@@ -163,6 +163,7 @@ def test_what_a_solver_raises_is_an_error_that_names_it(world, joined, error, wo
     assert re.search(rf"\(test_run\.py, line \d+, in {kind}\)", result.message)
     assert "please report" not in result.message
     assert "raise error()" in result.info["traceback"][-1]
+    assert len(result.info["traceback"]) == 1  # none of the lines of optalloc that have led there
     assert result.objective == (19 if kind == "full" else None)
     assert json.dumps(result.to_dict())
 
