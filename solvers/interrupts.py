@@ -23,7 +23,9 @@ T = TypeVar("T")
 _IMPORT: Final = "<frozen importlib._bootstrap>"
 """File of the frames under which modules are loaded."""
 _PATIENCE_SECONDS: Final = 1.0
-"""Ctrl-C that long after an earlier one ends even an import; sooner, it may be the same one heard twice."""
+"""Ctrl-C that long after the first one is meant: it ends an import, and the wait for a native search to end. Sooner
+it may be the same one heard twice, from the terminal and from the program that began this one.
+"""
 
 
 class _State:
@@ -112,12 +114,12 @@ def _is_ours() -> bool:
 
 def _handle(number: int, frame: FrameType | None) -> None:
     """Called by Python when Ctrl-C is pressed, with what runs at that moment."""
-    now = time.monotonic()
-    if _State.asked is None:
-        _State.asked = now
+    now, first = time.monotonic(), _State.asked
+    _State.asked = now if first is None else first
     for monitor in _State.monitors:
         monitor.interrupt()
-    if _State.raises and (now - _State.asked > _PATIENCE_SECONDS or not _imports(frame)):
+    meant = not _imports(frame) if first is None else now - first > _PATIENCE_SECONDS
+    if _State.raises and meant:
         raise KeyboardInterrupt
 
 

@@ -292,14 +292,12 @@ AFTER = (
 """The result is there."""
 
 
-@pytest.mark.parametrize("moment", BEFORE)
-@pytest.mark.parametrize("name", ["solve", "bound"])
-def test_ctrl_c_before_there_is_a_problem(moment: str, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "moment"),
+    [*(("solve", moment) for moment in BEFORE), ("bound", BEFORE[0]), ("bound", BEFORE[-1])],
+)
+def test_ctrl_c_before_there_is_a_problem(name: str, moment: str, tmp_path: Path) -> None:
     """One JSON object with the names that every result has."""
-    if name == "bound":
-        moment = moment.replace("optalloc.solvers.cpsat", "optalloc.solvers.price_bound").replace(
-            "ortools.sat.python.cp_model", "optalloc.solvers.prices.ascent"
-        )
     own = ("--solver", "cpsat") if name == "solve" else ()
     done = command(moment, name, "real-8", *own, "--seed", 3, "--json", "--out", tmp_path / "plan.json")
     answer = json.loads(done.stdout)
@@ -312,6 +310,52 @@ def test_ctrl_c_before_there_is_a_problem(moment: str, name: str, tmp_path: Path
 def test_names_of_a_result(problem: Problem) -> None:
     """Programs find them whenever the run has ended."""
     assert not_begun("x", "y", 0.0, 0, 1).keys() == solve(problem, "wspt").to_dict().keys()
+
+
+LEAVES_A_SEARCH = """
+import threading, time
+from pathlib import Path
+from optalloc.solvers.rules import best_start
+
+def leaves(request):
+    request.monitor.offer(best_start(request.scope), "mine")
+    thread = threading.Thread(target=time.sleep, args=(60,))
+    thread.start()
+    try:
+        Path("ready").touch()
+        time.sleep(60)
+    finally:  # in vain; whoever waits presses again
+        thread.join()
+"""
+
+
+def test_a_search_that_does_not_end(tmp_path: Path) -> None:
+    """Ctrl-C heard twice at once is one; pressed again, it leaves the search behind, and the plan is kept."""
+    (tmp_path / "own.py").write_text(LEAVES_A_SEARCH)
+    line = [
+        sys.executable,
+        "-m",
+        "optalloc",
+        "solve",
+        "real-8",
+        "--solver",
+        "own:leaves",
+        "--json",
+        "--out",
+        "plan.json",
+    ]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    while not (tmp_path / "ready").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    for pause in (0.1, 1.5, 0):
+        process.send_signal(signal.SIGINT)
+        assert process.poll() is None
+        time.sleep(pause)
+    out, err = process.communicate(timeout=20)
+    answer = json.loads(out)
+    assert (process.returncode, answer["status"], answer["termination"]) == (130, "FEASIBLE", "USER"), err
+    assert json.loads((tmp_path / "plan.json").read_text())["tasks"]
 
 
 @pytest.mark.parametrize(("name", "moment"), DURING)
