@@ -25,6 +25,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: not part of the default run; choose with -m long")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have the kernels compiled once, before workers begin: else each would compile them, within its time limits."""
+    if not hasattr(session.config, "workerinput"):
+        from optalloc.solvers import jit
+
+        jit.prepare(lambda: False)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long tests unless -m asks for them."""
     if "long" in (config.getoption("-m") or ""):
