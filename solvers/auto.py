@@ -10,6 +10,7 @@ methods take turns.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -36,6 +37,8 @@ _MOST_MODES: Final = 2_000
 """Active modes up to which that is worth its model."""
 _SECONDS_PER_MODE: Final = 5e-6
 """What nobody can interrupt takes up to so long: arrays of the search, first lines of a model."""
+_POLL_SECONDS: Final = 0.1
+"""Between two looks at the clock while another thread works."""
 _PATIENCE: Final = 3.0
 """Seconds of waiting for kernels between two tries of CP-SAT."""
 _FEWEST_STARTS: Final = 1_000
@@ -198,8 +201,12 @@ class _Team:
             self.searching_now = 0
 
     def search(self, level: int, share: float) -> None:
-        """Search in this thread."""
-        self._search(self.monitor.part(share * self.monitor.remaining), level)
+        """Search in this thread; wait for the other one where there is no time to begin."""
+        begin, remaining = self.modes * _SECONDS_PER_MODE, self.monitor.remaining
+        if begin > remaining:
+            time.sleep(min(_POLL_SECONDS, remaining))
+            return
+        self._search(self.monitor.part(max(share * remaining, 3 * begin)), level)
 
     def _search(self, part: Monitor, level: int) -> None:
         from optalloc.solvers.lns.driver import Budget, improve

@@ -21,7 +21,7 @@ __all__ = ["PriceBound", "least_value", "price_bound", "price_horizon", "run_bou
 
 _ROUNDS = 6
 """Rounds in which multipliers of limits are moved."""
-_SECONDS_PER_ROW = 1e-6
+_SECONDS_PER_ROW = 3e-6
 """Time for a proof, to be kept back for it, before one has been made."""
 _FINE = 2**10
 """Units to an objective unit where limits or earlier levels are weighed."""
