@@ -57,6 +57,9 @@ FEW = 600
 MANY_IN_BATCH = 5
 """Tasks in a batch where there are many."""
 
+MOST_TICKS = 5_000_000
+"""Capacity after so many ticks is not priced, which leaves the bound valid: kernels look up the bucket of each tick."""
+
 SLACK = 0.1
 """Rows are worked out exactly up to this part beyond the least cost, so that they need not be looked at next time."""
 
@@ -127,7 +130,7 @@ def no_prices(layout: Layout, until: int) -> Prices:
     simplex = np.zeros(problem.num_resources + problem.num_tasks)
     simplex[: problem.num_resources] = 0.9 / max(1, problem.num_resources)
     simplex[problem.num_resources :] = 0.1 / max(1, problem.num_tasks)
-    edges = np.array([0, max(1, until)], dtype=np.int64)
+    edges = np.array([0, min(MOST_TICKS, max(1, until))], dtype=np.int64)
     return Prices(edges, np.zeros((problem.num_resources, 1)), share, simplex)
 
 
