@@ -266,3 +266,11 @@ def test_the_energy_row_of_a_run_from_before_tick_0_is_tight():
     layout = build_layout(full_scope(problem), problem.levels[0])
     assert prove(layout, ascend(layout, no_prices(layout, 30)), 0).certificate.bound == 7
     assert oa.solve(problem, "highs").objective == 7
+
+
+def test_a_horizon_of_billions_of_ticks():
+    """Only the first ticks are priced: the bound is found all the same, and is none too large."""
+    problem = running_since(0, {"makespan": 1}, free_ticks=3 * 10**9)
+    optimum = oa.solve(problem, "cpsat", threads=1).objective
+    found = oa.solve(problem, "bound", time_limit=20)
+    assert 0 < found.bound <= optimum
