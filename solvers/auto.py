@@ -185,8 +185,12 @@ class _Team:
     # search ------------------------------------------------------------------------------------------------
     @contextmanager
     def searching(self, level: int) -> Iterator[None]:
-        """Search in a thread of its own for the time of a ``with`` block."""
-        if self.request.threads < 2:
+        """Search in a thread of its own for the time of a ``with`` block.
+
+        Only on the first level: there values only fall. A better plan may be worse on a later level, and windows made
+        a moment before would then leave out plans that are better than it.
+        """
+        if self.request.threads < 2 or level > 0:
             yield
             return
         part = self.monitor.part(self.monitor.remaining)
