@@ -118,8 +118,8 @@ class OnlineDesk(Desk):
         self.limits.reject(self.table.followers(task))
         self.simulator.reject(task)
 
-    def commit(self, placement: Placement) -> None:
-        """Commit a placement and note what is paid now."""
+    def commit(self, placement: Placement) -> bool:
+        """Commit a placement and note what is paid now; True if it is for good."""
         self.limits.charge(placement)
         for_good = self.simulator.commit(placement)
         self._look()
@@ -129,6 +129,7 @@ class OnlineDesk(Desk):
         if for_good:
             for resource, _ in facts.uses:
                 self.floors.update(resource)
+        return for_good
 
 
 class _Firsts:

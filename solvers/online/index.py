@@ -97,12 +97,14 @@ def _most_urgent(desk: OnlineDesk, offers: dict[int, Placement | None]) -> int:
 def _renew(
     desk: OnlineDesk, offers: dict[int, Placement | None], committed: Placement | None, criterion: Priced
 ) -> None:
-    """Place again what does not fit any more; everything, if a charge is paid now that others shared."""
+    """Place again what does not fit any more; everything, if what others add can have changed with it."""
     for task in [task for task in offers if desk.table.mode[task] != FREE]:
         del offers[task]  # rejected with a task before it
     if committed is None:
         return
-    shared = bool(committed.transfers or desk.table.facts(committed.mode).buys or desk.problem.limits)
+    problem = desk.problem
+    shared = bool(committed.transfers or desk.table.facts(committed.mode).buys or problem.limits)
+    shared |= any(level.makespan for level in problem.levels)
     for task, placement in offers.items():
         if shared or (placement is not None and not desk.table.fits(placement)):
             offers[task] = best_placement(desk, task, criterion)

@@ -203,8 +203,8 @@ class Desk:
         self.limits.reject(chain)
         self.table.reject(task)
 
-    def commit(self, placement: Placement) -> None:
-        """Reserve a placement and note what is paid now."""
+    def commit(self, placement: Placement) -> bool:
+        """Reserve a placement and note what is paid now; True: it is for good."""
         self.limits.charge(placement)
         self.table.commit(placement)
         facts = self.table.facts(placement.mode)
@@ -214,6 +214,7 @@ class Desk:
             self.purchase_charge[purchase] = 0
         for resource, _ in facts.uses:
             self.floors.update(resource)
+        return True
 
 
 def _cheapest_routes(scope: Scope) -> Ints:

@@ -1,0 +1,164 @@
+"""`reinforce`: policy gradient for mean completion time and utilisation, without knowing how long anything takes.
+
+The policy draws level by level from softmax(residual): no rule's score, and no feature that tells a duration is seen.
+The reward of a decision is minus the time that tasks spend in the system until the next one, and minus ``idle`` times
+the growth of the makespan, which is what utilisation loses, both in mean durations. Several runs on the same instance share
+an input-dependent baseline: the mean of the others at the same tick.
+
+References
+----------
+Williams, R. J. (1992). Simple statistical gradient-following algorithms for connectionist reinforcement learning.
+Machine Learning 8, 229-256.
+Mao, H. et al. (2019). Variance reduction for reinforcement learning in input-driven environments. ICLR 2019.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from optalloc.environment.scales import Floats
+from optalloc.solvers.learned.board import Board
+from optalloc.solvers.learned.episodes import Episode, Explorer, play
+from optalloc.solvers.learned.fdqn import Batch, Estimate, largest, moments, set_moments
+from optalloc.solvers.learned.ground import Ground
+from optalloc.solvers.learned.network import Network, initial
+from optalloc.solvers.learned.practice import TRAINING
+from optalloc.solvers.learned.scorer import FactoredScorer
+from optalloc.solvers.learned.training import Arrays, Trainer, Training
+
+__all__ = ["Args", "Learner", "Time", "scorer"]
+
+
+def scorer(weights: Arrays) -> FactoredScorer:
+    """The scheduler with these weights."""
+    return FactoredScorer(Network(weights), "no times", by_rule=False)
+
+
+@dataclass(frozen=True)
+class Args(Training):
+    """Settings of a training run.
+
+    Attributes
+    ----------
+    instances
+        How many instances of the family are learned from.
+    runs
+        On the same instance in one iteration.
+    steps
+        Decisions of a return.
+    learning_rate
+        Of Adam.
+    entropy
+        Weight of the entropy of the policy.
+    idle
+        What a tick of makespan costs beside a tick of a task in the system.
+    batch
+        Most decisions of an update.
+    """
+
+    judge_every: int = 10
+    instances: int = 100
+    runs: int = 4
+    steps: int = 64
+    learning_rate: float = 1e-3
+    entropy: float = 0.01
+    idle: float = 1.0
+    batch: int = 256
+
+
+class Time:
+    """Time in the system of all tasks so far, and ``idle`` times the makespan so far, in mean durations."""
+
+    def __init__(self, ground: Ground, idle: float):
+        self.release, self.idle = ground.problem.release, idle
+        self.unit = max(1.0, float(ground.isolated.duration.mean()))
+
+    def __call__(self, board: Board) -> float:
+        firm, clock = board.simulator.firm, board.clock
+        decided = np.flatnonzero((np.array(firm.mode) >= 0) & board.seen)
+        queue = np.array(list(board.simulator.queue), dtype=np.int64)
+        spent = (np.array(firm.end)[decided] - self.release[decided]).sum()
+        waited = (clock - self.release[queue]).sum()
+        return float((spent + waited + self.idle * max(firm.makespan, clock)) / self.unit)
+
+
+class Learner(Trainer):
+    """The learner."""
+
+    def __init__(self, args: Args):
+        torch.set_num_threads(1)
+        self.args = args
+        self.rng = np.random.default_rng(args.seed)
+        self.weights = initial(args.seed)
+        self.online = Estimate(self.weights)
+        for tensor in self.online.weights.values():
+            tensor.requires_grad_()
+        self.optimiser = torch.optim.Adam(list(self.online.weights.values()), lr=args.learning_rate)
+
+    def scorer(self, weights: Arrays) -> FactoredScorer:
+        return scorer(weights)
+
+    def iterate(self, number: int) -> dict[str, float]:
+        """Some runs on one instance, then one pass over their decisions."""
+        args = self.args
+        ground = args.family.ground(TRAINING + int(self.rng.integers(args.instances)))
+        drawing = self.scorer(self.weights)
+        drawing.choose = Explorer(self.rng, 1.0, 1.0)
+        episodes = [play(ground, drawing, worth=Time(ground, args.idle)) for _ in range(args.runs)]
+        gains = advantages(episodes, args.steps)
+        steps = [step for episode in episodes for step in episode.steps]
+        order = self.rng.permutation(len(steps))
+        for first in range(0, len(order), args.batch):
+            part = order[first : first + args.batch]
+            self.update(Batch.of([steps[i] for i in part]), torch.from_numpy(gains[part]).float())
+        self.weights = self.online.arrays()
+        return {"time": float(np.mean([episode.regret[-1] for episode in episodes]))}
+
+    def update(self, batch: Batch, gain: Tensor) -> None:
+        """One step up the gradient of log pi * gain, and of the entropy."""
+        if not len(batch.chosen):
+            return
+        logits = self.online.advantage(batch)
+        most = largest(logits.detach(), batch.pick, len(batch.chosen))
+        weight = torch.exp(logits - most[batch.pick])
+        total = torch.zeros(len(batch.chosen)).index_add(0, batch.pick, weight)
+        log = logits - most[batch.pick] - torch.log(total)[batch.pick]
+        entropy = -(log.exp() * log).sum() / len(batch.chosen)
+        loss = -(log[batch.chosen] * gain[batch.step]).mean() - self.args.entropy * entropy
+        self.optimiser.zero_grad()
+        torch.autograd.backward([loss])
+        torch.nn.utils.clip_grad_norm_(list(self.online.weights.values()), 1.0)
+        self.optimiser.step()
+
+    def state(self) -> Arrays:
+        """The moments of the optimiser."""
+        return moments(self.optimiser, self.online)
+
+    def restore(self, state: Arrays, iteration: int) -> None:
+        """Go on from there."""
+        self.rng = np.random.default_rng([self.args.seed, iteration])
+        self.online.set(self.weights)
+        set_moments(self.optimiser, self.online, state)
+
+
+def advantages(episodes: list[Episode], steps: int) -> Floats:
+    """(N,) what each decision's run has within so many decisions, less than the others by the same ticks; scaled to 1.
+
+    Less time is a gain.
+    """
+    found = []
+    for episode in episodes:
+        count = len(episode.steps)
+        end = np.minimum(np.arange(count) + steps, count)
+        grown = episode.regret[end] - episode.regret[:count]
+        others = [other for other in episodes if other is not episode] or [episode]
+        expected = [
+            np.interp(episode.clock[end], other.clock, other.regret)
+            - np.interp(episode.clock[:count], other.clock, other.regret)
+            for other in others
+        ]
+        found.append(np.mean(expected, axis=0) - grown)
+    gains = np.concatenate(found)
+    return np.asarray(gains / (gains.std() + 1e-9))

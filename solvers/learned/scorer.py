@@ -1,0 +1,200 @@
+"""Level by level: task, then data and access, then node, then devices, each scored by the rule and a residual."""
+
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import numpy as np
+
+from optalloc.environment.scales import Floats
+from optalloc.problem import Bools, Ints
+from optalloc.solvers.learned.board import REJECT, Choice
+from optalloc.solvers.learned.features import Event, Singles
+from optalloc.solvers.learned.network import (
+    COLUMNS,
+    DATA,
+    DEVICES,
+    LEVELS,
+    NODE,
+    TASK_LEVEL,
+    Network,
+    visible,
+)
+from optalloc.solvers.learned.policy import urgency
+
+__all__ = ["FactoredScorer", "FlatScorer", "Pick", "Step", "best_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pick:
+    """One level of a decision at which there was something to choose.
+
+    Attributes
+    ----------
+    level
+        Of LEVELS.
+    options
+        (N, COLUMNS)
+    score
+        (N,) the rule's.
+    chosen
+        An index of them.
+    """
+
+    level: int
+    options: Singles
+    score: Singles
+    chosen: int
+
+
+@dataclass(eq=False)
+class Step:
+    """A decision, as it is learned from.
+
+    Attributes
+    ----------
+    state
+        (2 * COLUMNS,) mean and maximum over the tasks that wait.
+    picks
+        Its levels.
+    """
+
+    state: Singles
+    picks: list[Pick] = field(default_factory=list)
+
+
+class Chooser(Protocol):
+    """How an option is chosen by the scores."""
+
+    def __call__(self, scores: Floats) -> int: ...
+
+
+def best_of(scores: Floats) -> int:
+    """The largest score; among equals the first."""
+    return int(scores.argmax())
+
+
+_LEVEL_COLUMNS: Final = np.eye(len(LEVELS), dtype=np.float32)
+
+
+class FactoredScorer:
+    """The conditional factorisation: each level is decided given those before it.
+
+    Parameters
+    ----------
+    network
+        Of the residuals.
+    kind
+        What is seen (`optalloc.solvers.learned.network.visible`).
+    conditional
+        Whether the scores of a level depend on what was decided before; if not, every level is scored over all
+        rows of the task, and only what is possible depends on the levels before.
+    by_rule
+        Whether the rule's scores are added.
+    choose
+        By the scores of the options of a level.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        kind: str = "all",
+        *,
+        conditional: bool = True,
+        by_rule: bool = True,
+        choose: Chooser = best_of,
+    ):
+        self.network, self.seen = network, visible(kind)
+        self.conditional, self.by_rule, self.choose = conditional, by_rule, choose
+        self.steps: list[Step] | None = None
+        """Where decisions are remembered; None: nowhere."""
+
+    # the two choices --------------------------------------------------------------------------------------
+    def task(self, event: Event, positions: Ints) -> int:
+        best = event.board.best[positions]
+        options = self._options(TASK_LEVEL, event, event.tasks(positions), event.rows(best, best))
+        self._begin_step(options)
+        self._of_task = options[:, : event.num_task_columns]
+        found = self._pick(TASK_LEVEL, options, urgency(event, positions))
+        self._of_task = self._of_task[found : found + 1]
+        return found
+
+    def row(self, event: Event, position: int, choice: Choice) -> int:
+        layout, rows = event.ground.layout, event.board.rows
+        known = np.where(choice.at == REJECT, choice.at.max(), choice.at)
+        rejected = choice.at == REJECT
+        labels = {
+            DATA: np.where(rejected, REJECT, layout.choice[rows[known]]),
+            NODE: layout.node[rows[known]],
+            DEVICES: layout.devices[rows[known]],
+        }
+        best = np.full(len(choice.at), event.board.best[position])
+        described = event.rows(choice.at, best)
+        score = choice.score / event.board.value
+        left = np.ones(len(choice.at), dtype=bool)
+        for level, label in labels.items():
+            left &= self._level(level, event, described, score, label, left)
+            if choice.at[left][0] == REJECT:
+                break
+        return int(np.flatnonzero(left)[0])
+
+    def _level(
+        self, level: int, event: Event, described: Singles, score: Floats, label: Ints, left: Bools
+    ) -> Bools:
+        """(N,) rows with the label that is chosen among those that are left; of each label the first row speaks."""
+        among = np.flatnonzero(left)
+        labels, first = np.unique(label[among], return_index=True)
+        if len(labels) == 1:
+            return left
+        order = np.argsort(first)
+        labels, speak = labels[order], among[first[order]]
+        if not self.conditional:
+            # The best row with the label among all rows of the task speaks for it.
+            speak = np.array([int(np.flatnonzero(label == one)[0]) for one in labels])
+        of_task = np.repeat(self._of_task, len(speak), axis=0)
+        options = self._options(level, event, of_task, described[speak])
+        return np.asarray(label == labels[self._pick(level, options, score[speak])])
+
+    # scores -----------------------------------------------------------------------------------------------
+    def _begin_step(self, options: Singles) -> None:
+        if self.steps is not None:
+            self.steps.append(Step(np.concatenate([options.mean(axis=0), options.max(axis=0)])))
+
+    def _options(self, level: int, event: Event, of_task: Singles, of_row: Singles) -> Singles:
+        """(N, COLUMNS) with what is not seen set to 0."""
+        count, tasks, rows = len(of_row), of_task.shape[1], of_row.shape[1]
+        options = np.empty((count, len(COLUMNS)), dtype=np.float32)
+        options[:, :tasks] = of_task
+        options[:, tasks : tasks + rows] = of_row
+        options[:, tasks + rows : -len(LEVELS)] = event.moment
+        options[:, -len(LEVELS) :] = _LEVEL_COLUMNS[level]
+        options *= self.seen[level]
+        return options
+
+    def _pick(self, level: int, options: Singles, score: Floats) -> int:
+        scores: Floats = self.network.residual(level, options) + (score if self.by_rule else np.float64(0))
+        found = self.choose(scores)
+        if self.steps is not None and len(options) > 1:
+            rule = score if self.by_rule else np.zeros(len(options))
+            self.steps[-1].picks.append(Pick(level, options, rule.astype(np.float32), found))
+        return found
+
+
+class FlatScorer(FactoredScorer):
+    """The product space: every row of every task that waits is an option of one level."""
+
+    def task(self, event: Event, positions: Ints) -> int:
+        board = event.board
+        choices = [board.choice(position) for position in positions.tolist()]
+        owner = np.repeat(np.arange(len(positions)), [len(choice.at) for choice in choices])
+        at = np.concatenate([choice.at for choice in choices])
+        best = board.best[positions]
+        below = np.concatenate([choice.score - choice.score.max() for choice in choices]) / board.value
+        score = urgency(event, positions)[owner] + below
+        options = self._options(TASK_LEVEL, event, event.tasks(positions)[owner], event.rows(at, best[owner]))
+        self._begin_step(options)
+        found = self._pick(TASK_LEVEL, options, score)
+        self._row = found - int(np.flatnonzero(owner == owner[found])[0])
+        return int(owner[found])
+
+    def row(self, event: Event, position: int, choice: Choice) -> int:
+        return self._row
