@@ -33,8 +33,8 @@ from optalloc.solvers.learned.training import Arrays, Trainer, Training
 __all__ = [
     "Args",
     "Batch",
-    "Learner",
     "Estimate",
+    "Learner",
     "Memory",
     "below_best",
     "largest",
@@ -295,10 +295,8 @@ class Learner(Trainer):
         if warming_up:
             loss = torch.nn.functional.smooth_l1_loss(value, target)
         else:
-            found = value + below_best(advantage, batch)
-            loss = torch.nn.functional.smooth_l1_loss(found, target) + args.hinge * self.beside(
-                advantage, batch
-            )
+            error = self.error(value, advantage, batch, target)
+            loss = error + args.hinge * self.beside(advantage, batch)
         self.optimiser.zero_grad()
         torch.autograd.backward([loss])
         parameters = [tensor for group in self.optimiser.param_groups for tensor in group["params"]]

@@ -2,8 +2,8 @@
 
 The policy draws level by level from softmax(residual): no rule's score, and no feature that tells a duration is seen.
 The reward of a decision is minus the time that tasks spend in the system until the next one, and minus ``idle`` times
-the growth of the makespan, which is what utilisation loses, both in mean durations. Several runs on the same instance share
-an input-dependent baseline: the mean of the others at the same tick.
+the growth of the makespan, which is what utilisation loses, both in mean durations. Several runs on the same instance
+share an input-dependent baseline: the mean of the others at the same tick.
 
 References
 ----------
