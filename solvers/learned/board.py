@@ -6,6 +6,7 @@ ones of `optalloc.solvers.online.index`; a scheduler that adds nothing to them i
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -17,10 +18,13 @@ from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.online.desk import OnlineDesk
 from optalloc.solvers.online.index import Priced
 
-__all__ = ["REJECT", "Board", "Choice"]
+__all__ = ["LATER", "REJECT", "Board", "Choice"]
 
-REJECT = -1
-"""In the place of a row: the task is rejected."""
+REJECT, LATER = -1, -2
+"""In the place of a row: the task is rejected; it is left for the next event and blocks nothing until then."""
+
+_WORSE: Final = 1.0
+"""So many mean objectives the rule scores leaving a task for later below its best row: it never does."""
 
 _MOST = np.iinfo(np.int64).max
 
@@ -34,7 +38,7 @@ class Choice:
     task
         The task.
     at
-        Positions of its open rows on the board; REJECT where it is rejected.
+        Positions of its open rows on the board; REJECT or LATER in the place of one.
     score
         What the rule gives each: minus the increase of the objective and the price of the devices held.
     """
@@ -97,6 +101,7 @@ class Board:
         self.scales.see(queue)
         self.seen[queue] = True
         self._refused: set[int] = set()
+        self._left: set[int] = set()
         self.look()
 
     @property
@@ -157,6 +162,8 @@ class Board:
     def options(self) -> Ints:
         """Positions in ``tasks`` of those that have an open row, by release."""
         there = np.flatnonzero(self.best >= 0)
+        if self._left:
+            there = there[~np.isin(self.waiting[there], list(self._left))]
         tasks = self.waiting[there]
         return there[np.lexsort((tasks, self.problem.release[tasks]))]
 
@@ -177,6 +184,8 @@ class Board:
             worth = score[0] + (added[0] - rejected[0]) / self.problem.scale
             place = 0 if rejected < added else len(at)
             at, score = np.insert(at, place, REJECT), np.insert(score, place, worth)
+        if self.simulator.next_event is not None:
+            at, score = np.append(at, LATER), np.append(score, score.max() - _WORSE * self.value)
         return Choice(task, at, score)
 
     def _rejected_with(self, task: int) -> tuple[int, ...]:
@@ -186,12 +195,15 @@ class Board:
 
     # deciding ---------------------------------------------------------------------------------------------
     def decide(self, task: int, at: int) -> bool | None:
-        """Place the task in the row at a position, or reject it.
+        """Place the task in the row at a position, reject it, or leave it for later.
 
         Returns
         -------
         Whether it is for good; None: the plan limits refuse the row, which is closed now.
         """
+        if at == LATER:
+            self._left.add(task)
+            return False
         if at == REJECT:
             self.desk.reject(task)
             self.look()
@@ -213,7 +225,7 @@ class Board:
 
     def finish(self) -> None:
         """Reject what has no placement beside what is decided for good; the rest is left for the next event."""
-        left = [task for task in self.tasks if self.simulator.table.mode[task] == FREE]
+        left = [task for task, best in zip(self.tasks, self.best.tolist(), strict=True) if best < 0]
         for task in sorted(left, key=lambda task: (self.problem.release.item(task), task)):
             if self.simulator.table.mode[task] == FREE:
                 self.desk.settle(task, None)

@@ -1,4 +1,4 @@
-"""`es-index`: the index of `replan-index` with seventeen more weights, tuned by an evolution strategy. No network.
+"""`es-index`: the index of `replan-index` with eighteen more weights, tuned by an evolution strategy. No network.
 
 The score of a task is log urgency plus a weighted sum of some of its features; that of a row is minus its priced
 increase, in mean objectives, plus such a sum. All weights zero: `replan-index`.
@@ -27,6 +27,7 @@ _OF_TASK: Final = ("slack", "time_left", "age", "sufferage")
 _OF_BEST: Final = ("delay", "charge", "lacking")
 _OF_ROW: Final = (
     "delay", "charge", "charge_shared", "popularity", "lacking", "staged", "priced", "late", "utility", "reject",
+    "later",
 )  # fmt: skip
 NAMES: Final = (
     *(f"task {name}" for name in _OF_TASK),

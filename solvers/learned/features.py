@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optalloc.environment.scales import Floats, share, signed
 from optalloc.problem import NEVER, Ints
-from optalloc.solvers.learned.board import REJECT, Board
+from optalloc.solvers.learned.board import LATER, REJECT, Board
 
 __all__ = ["MOMENT", "ROW", "TASK", "TIMES", "Event", "Singles"]
 
@@ -25,6 +25,7 @@ TASK: Final = (
 ROW: Final = (
     "now", "delay", "duration", "regret", "against_alone", "money", "charge", "charge_shared", "readers", "popularity",
     "devices", "area", "free", "settles", "staged", "streamed", "lacking", "late", "utility", "room", "reject",
+    "later",
     "priced",
 )  # fmt: skip
 TIMES: Final = (
@@ -135,7 +136,7 @@ class Event:
 
     # rows -------------------------------------------------------------------------------------------------
     def rows(self, at: Ints, best: Ints) -> Singles:
-        """(N, ROW) rows by their positions on the board, or rejections.
+        """(N, ROW) rows by their positions on the board, or what stands in the place of one.
 
         Parameters
         ----------
@@ -143,7 +144,7 @@ class Event:
             (N,) position of the best row of the same task.
         """
         board, ground, layout = self.board, self.ground, self.ground.layout
-        known_at = np.where(at == REJECT, best, at)
+        known_at = np.where(at < 0, best, at)
         rows, time, value = board.rows[known_at], board.scales.time, board.value
         tasks, node, dataset = layout.task[rows], layout.node[rows], ground.dataset[rows]
         form = ground.costs[0].form
@@ -176,13 +177,14 @@ class Event:
             "utility": ground.utility[rows],
             "room": self.room[ground.site[rows]],
             "reject": 0,
+            "later": 0,
             "priced": share(board.price * ground.held[rows] / value),
         }
         found = _stacked(columns, ROW, len(at))
-        rejected = at == REJECT
-        if rejected.any():
-            found[rejected] = 0
-            found[rejected, ROW.index("reject")] = 1
+        for instead, name in ((REJECT, "reject"), (LATER, "later")):
+            there = at == instead
+            found[there] = 0
+            found[there, ROW.index(name)] = 1
         return found
 
 

@@ -42,7 +42,7 @@ _SCALES: Final = (0.05, 1, 1, 1)
 Weights = Mapping[str, Singles]
 
 _OF_DATA: Final = (
-    "charge", "charge_shared", "readers", "popularity", "staged", "streamed", "lacking", "utility", "reject",
+    "charge", "charge_shared", "readers", "popularity", "staged", "streamed", "lacking", "utility", "reject", "later",
 )  # fmt: skip
 _OF_NODE: Final = ("free", "settles", "room", "staged")
 _OF_DEVICES: Final = ("devices", "area", "duration", "priced")

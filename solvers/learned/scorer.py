@@ -7,7 +7,7 @@ import numpy as np
 
 from optalloc.environment.scales import Floats
 from optalloc.problem import Bools, Ints
-from optalloc.solvers.learned.board import REJECT, Choice
+from optalloc.solvers.learned.board import Choice
 from optalloc.solvers.learned.features import Event, Singles
 from optalloc.solvers.learned.network import (
     COLUMNS,
@@ -120,10 +120,10 @@ class FactoredScorer:
 
     def row(self, event: Event, position: int, choice: Choice) -> int:
         layout, rows = event.ground.layout, event.board.rows
-        known = np.where(choice.at == REJECT, choice.at.max(), choice.at)
-        rejected = choice.at == REJECT
+        instead = choice.at < 0
+        known = np.where(instead, choice.at.max(), choice.at)
         labels = {
-            DATA: np.where(rejected, REJECT, layout.choice[rows[known]]),
+            DATA: np.where(instead, choice.at, layout.choice[rows[known]]),
             NODE: layout.node[rows[known]],
             DEVICES: layout.devices[rows[known]],
         }
@@ -133,7 +133,7 @@ class FactoredScorer:
         left = np.ones(len(choice.at), dtype=bool)
         for level, label in labels.items():
             left &= self._level(level, event, described, score, label, left)
-            if choice.at[left][0] == REJECT:
+            if choice.at[left][0] < 0:
                 break
         return int(np.flatnonzero(left)[0])
 
