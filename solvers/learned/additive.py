@@ -13,16 +13,9 @@ https://arxiv.org/abs/1706.05296
 from dataclasses import dataclass
 
 from optalloc.solvers.learned import fdqn
-from optalloc.solvers.learned.network import Network
-from optalloc.solvers.learned.scorer import FactoredScorer
-from optalloc.solvers.learned.training import Arrays
+from optalloc.solvers.learned.schedulers import branched
 
-__all__ = ["Args", "Learner", "scorer"]
-
-
-def scorer(weights: Arrays) -> FactoredScorer:
-    """The scheduler with these weights."""
-    return FactoredScorer(Network(weights), "branches", conditional=False)
+__all__ = ["Args", "Learner"]
 
 
 @dataclass(frozen=True)
@@ -33,4 +26,4 @@ class Args(fdqn.Args):
 class Learner(fdqn.Learner):
     """The learner of `fdqn` on independent branches."""
 
-    make = staticmethod(scorer)
+    make = staticmethod(branched)

@@ -18,9 +18,7 @@ from torch import Tensor
 from optalloc.solvers.learned import additive, fdqn
 from optalloc.solvers.learned.fdqn import Batch, largest
 
-__all__ = ["Args", "Learner", "scorer"]
-
-scorer = additive.scorer
+__all__ = ["Args", "Learner"]
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,9 @@ import torch
 from torch import Tensor
 
 from optalloc.solvers.learned.episodes import Episode, Explorer, play
-from optalloc.solvers.learned.network import Network, initial
+from optalloc.solvers.learned.network import initial
 from optalloc.solvers.learned.practice import TRAINING, by_rule
+from optalloc.solvers.learned.schedulers import factored
 from optalloc.solvers.learned.scorer import FactoredScorer, Step
 from optalloc.solvers.learned.training import Arrays, Trainer, Training
 
@@ -39,7 +40,6 @@ __all__ = [
     "below_best",
     "largest",
     "moments",
-    "scorer",
     "set_moments",
 ]
 
@@ -242,15 +242,10 @@ def returns(episode: Episode, at: int, steps: int, horizon: float) -> tuple[floa
     return float(rewards @ discount[:-1]), float(discount[-1]), end
 
 
-def scorer(weights: Arrays) -> FactoredScorer:
-    """The scheduler with these weights."""
-    return FactoredScorer(Network(weights))
-
-
 class Learner(Trainer):
     """The learner."""
 
-    make: Callable[[Arrays], FactoredScorer] = staticmethod(scorer)
+    make: Callable[[Arrays], FactoredScorer] = staticmethod(factored)
     """The scheduler that learns."""
 
     def __init__(self, args: Args):

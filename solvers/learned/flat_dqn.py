@@ -7,16 +7,9 @@ the task's best; so zero residuals are `replan-index` here, too.
 from dataclasses import dataclass
 
 from optalloc.solvers.learned import fdqn
-from optalloc.solvers.learned.network import Network
-from optalloc.solvers.learned.scorer import FlatScorer
-from optalloc.solvers.learned.training import Arrays
+from optalloc.solvers.learned.schedulers import flat
 
-__all__ = ["Args", "Learner", "scorer"]
-
-
-def scorer(weights: Arrays) -> FlatScorer:
-    """The scheduler with these weights."""
-    return FlatScorer(Network(weights))
+__all__ = ["Args", "Learner"]
 
 
 @dataclass(frozen=True)
@@ -29,4 +22,4 @@ class Args(fdqn.Args):
 class Learner(fdqn.Learner):
     """The learner of `fdqn` on the product space."""
 
-    make = staticmethod(scorer)
+    make = staticmethod(flat)

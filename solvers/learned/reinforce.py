@@ -23,17 +23,13 @@ from optalloc.solvers.learned.board import Board
 from optalloc.solvers.learned.episodes import Episode, Explorer, play
 from optalloc.solvers.learned.fdqn import Batch, Estimate, largest, moments, set_moments
 from optalloc.solvers.learned.ground import Ground
-from optalloc.solvers.learned.network import Network, initial
+from optalloc.solvers.learned.network import initial
 from optalloc.solvers.learned.practice import TRAINING
+from optalloc.solvers.learned.schedulers import untimed
 from optalloc.solvers.learned.scorer import FactoredScorer
 from optalloc.solvers.learned.training import Arrays, Trainer, Training
 
-__all__ = ["Args", "Learner", "Time", "scorer"]
-
-
-def scorer(weights: Arrays) -> FactoredScorer:
-    """The scheduler with these weights."""
-    return FactoredScorer(Network(weights), "no times", by_rule=False)
+__all__ = ["Args", "Learner", "Time"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,7 @@ class Learner(Trainer):
         self.optimiser = torch.optim.Adam(list(self.online.weights.values()), lr=args.learning_rate)
 
     def scorer(self, weights: Arrays) -> FactoredScorer:
-        return scorer(weights)
+        return untimed(weights)
 
     def iterate(self, number: int) -> dict[str, float]:
         """Some runs on one instance, then one pass over their decisions."""

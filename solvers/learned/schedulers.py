@@ -1,0 +1,70 @@
+"""The learned schedulers by name: how each acts by its weights, and what these are like. NumPy only."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from optalloc.solvers.learned.index import NAMES, IndexScorer
+from optalloc.solvers.learned.network import Network, initial
+from optalloc.solvers.learned.policy import Scorer
+from optalloc.solvers.learned.scorer import FactoredScorer, FlatScorer
+from optalloc.solvers.learned.weights import Arrays
+
+__all__ = ["SCHEDULERS", "Scheduler", "branched", "factored", "flat", "indexed", "untimed"]
+
+
+def factored(weights: Arrays) -> FactoredScorer:
+    """Each level given those before it: `fdqn`."""
+    return FactoredScorer(Network(weights))
+
+
+def branched(weights: Arrays) -> FactoredScorer:
+    """Levels that know nothing of each other: `additive` and `bdq`."""
+    return FactoredScorer(Network(weights), "branches", conditional=False)
+
+
+def flat(weights: Arrays) -> FlatScorer:
+    """Every row of every waiting task at once: `flat-dqn`."""
+    return FlatScorer(Network(weights))
+
+
+def untimed(weights: Arrays) -> FactoredScorer:
+    """Neither the rule's scores nor anything that tells a duration: `reinforce`."""
+    return FactoredScorer(Network(weights), "no times", by_rule=False)
+
+
+def indexed(weights: Arrays) -> IndexScorer:
+    """A weighted index: `es-index`."""
+    return IndexScorer(weights["index"])
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A learned scheduler.
+
+    Attributes
+    ----------
+    make
+        From weights to what acts.
+    initial
+        From a seed to weights to begin with: names, shapes and types are those of all its weights.
+    """
+
+    make: Callable[[Arrays], Scorer]
+    initial: Callable[[int], dict[str, np.ndarray]]
+
+
+def _zeros(seed: int) -> dict[str, np.ndarray]:
+    return {"index": np.zeros(len(NAMES))}
+
+
+SCHEDULERS: Final[Mapping[str, Scheduler]] = {
+    "fdqn": Scheduler(factored, initial),
+    "bdq": Scheduler(branched, initial),
+    "additive": Scheduler(branched, initial),
+    "flat-dqn": Scheduler(flat, initial),
+    "reinforce": Scheduler(untimed, initial),
+    "es-index": Scheduler(indexed, _zeros),
+}
