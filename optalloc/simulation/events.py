@@ -51,10 +51,15 @@ class Events:
 
     def after(self, clock: int) -> int | None:
         """The first event after ``clock``."""
+        known = self.known_after(clock)
+        ticks = ([] if known is None else [known]) + self._release[self._next : self._next + 1]
+        return min(ticks, default=None)
+
+    def known_after(self, clock: int) -> int | None:
+        """The first event after ``clock`` that is no release."""
         while self._heap and self._heap[0] <= clock:
             heapq.heappop(self._heap)
-        ticks = self._heap[:1] + self._release[self._next : self._next + 1]
-        return min(ticks, default=None)
+        return self._heap[0] if self._heap else None
 
 
 def _known_from_the_start(scope: Scope) -> set[int]:

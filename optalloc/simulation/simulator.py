@@ -123,6 +123,11 @@ class Simulator:
         return self._events.after(self.clock)
 
     @property
+    def next_known_event(self) -> int | None:
+        """The tick of the next event that can be foreseen: no release; None: only a release can be the next one."""
+        return self._events.known_after(self.clock)
+
+    @property
     def waiting(self) -> list[int]:
         """Tasks to decide now: in the queue, not decided at this event, everything before them decided."""
         return [task for task in self.queue if self.table.mode[task] == FREE and self._may_be_decided(task)]

@@ -184,7 +184,7 @@ class Board:
             worth = score[0] + (added[0] - rejected[0]) / self.problem.scale
             place = 0 if rejected < added else len(at)
             at, score = np.insert(at, place, REJECT), np.insert(score, place, worth)
-        if self.simulator.next_event is not None:
+        if self.simulator.next_known_event is not None:
             at, score = np.append(at, LATER), np.append(score, score.max() - _WORSE * self.value)
         return Choice(task, at, score)
 

@@ -1,4 +1,4 @@
-"""The index of `es-index`: that of `replan-index` with seventeen more weights.
+"""The index of `es-index`: that of `replan-index` with eighteen more weights.
 
 The score of a task is log urgency plus a weighted sum of some of its features; that of a row is minus its priced
 increase, in mean objectives, plus such a sum. All weights zero: `replan-index`.
