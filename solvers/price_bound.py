@@ -1,6 +1,8 @@
 """`bound`: prices of capacity, a proven lower bound at every size, and a certificate that anyone can re-check."""
 
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from optalloc.result import Termination
 from optalloc.scope import Scope
 from optalloc.solvers.base import Monitor, Outcome, Request
 from optalloc.solvers.jit import prepare
-from optalloc.solvers.prices.ascent import Prices, Settings, ascend, no_prices
+from optalloc.solvers.prices.ascent import REFINING, Prices, Settings, ascend, evaluate_prices, no_prices
 from optalloc.solvers.prices.layout import Layout, build_layout
 from optalloc.solvers.prices.proof import Proof, prove
 from optalloc.solvers.registry import solver
@@ -21,8 +23,14 @@ __all__ = ["PriceBound", "least_value", "price_bound", "price_horizon", "run_bou
 
 _ROUNDS = 6
 """Rounds in which multipliers of limits are moved."""
-_SECONDS_PER_ROW = 3e-6
-"""Time for a proof, to be kept back for it, before one has been made."""
+_SECONDS_PER_ROW = 1e-6
+"""Time for a proof, to be kept back for it, before one has been made; as much again for the arrays."""
+_GRACE = 0.5
+"""Seconds that a proof may take when the time is up, for it to be worth beginning."""
+_BETWEEN_PROOFS = 1.0
+"""Least seconds between two proofs while prices are still moving."""
+_LEAST_GAIN = 5e-5
+"""Refining ends when a pass gains less (relative)."""
 _FINE = 2**10
 """Units to an objective unit where limits or earlier levels are weighed."""
 
@@ -36,12 +44,15 @@ class PriceBound:
         Floats in objective units.
     proof
         None until there is one.
+    settled
+        The search ended of itself, not for want of time.
     """
 
     def __init__(self, layout: Layout, prices: Prices, proof: Proof | None = None):
         self.layout = layout
         self.prices = prices
         self.proof = proof
+        self.settled = False
 
 
 @solver("bound", summary="prices of capacity: a proven lower bound at every size, no plan")
@@ -51,8 +62,13 @@ def run_bound(request: Request) -> Outcome:
         request.monitor.bound(0, least_value(request.scope), "bound")
         message = "the time was up before the bound was compiled; that takes half a minute, once"
         return Outcome(_stopped(request.monitor), message=message)
-    found = price_bound(request.scope, request.monitor, 0, seed=request.seed, plan=request.monitor.best)
-    ended = _stopped(request.monitor) if request.monitor.should_stop() else Termination.COMPLETED
+    if _SECONDS_PER_ROW * int(request.scope.problem.active.sum()) > request.monitor.remaining:
+        request.monitor.bound(0, least_value(request.scope), "bound")
+        return Outcome(_stopped(request.monitor), message="the time does not suffice for the first prices")
+    found = price_bound(
+        request.scope, request.monitor, 0, seed=request.seed, plan=request.monitor.best, refine=True
+    )
+    ended = Termination.COMPLETED if found.settled else _stopped(request.monitor)
     if 0 not in request.monitor.bounds:
         request.monitor.bound(0, least_value(request.scope), "bound")
     info: dict[str, Any] = {}
@@ -82,6 +98,7 @@ def price_bound(
     plan: Plan | None = None,
     settings: Settings | None = None,
     begin: Prices | None = None,
+    refine: bool = False,
 ) -> PriceBound:
     """The best price bound of one level that time allows; every improvement goes to the monitor.
 
@@ -93,60 +110,99 @@ def price_bound(
         A plan that tells how far into the future capacity can be scarce.
     begin
         Prices of this level to go on from, e.g. those of an earlier call. Default: none.
+    refine
+        Go on after the stages of ``settings``, as long as there is time and a pass gains something.
     """
     problem = scope.problem
     weights = _Weights(scope, level, caps)
     layout = build_layout(scope, weights.form())
     if begin is None or len(begin.share) != len(layout.pair_task):
         begin = no_prices(layout, price_horizon(layout, plan))
-    best = PriceBound(layout, begin)
-    value = None
-
-    reserve = _SECONDS_PER_ROW * len(layout.mode)
-
-    def should_stop() -> bool:
-        return monitor.should_stop() or monitor.remaining < reserve
-
-    def keep(layout: Layout, prices: Prices) -> None:
-        nonlocal value, reserve
-        if not np.isfinite(prices.value):
-            return
-        began = monitor.elapsed
-        proof = prove(
-            layout,
-            prices,
-            level,
-            unit=weights.unit,
-            caps=caps,
-            earlier=weights.earlier,
-            limits=weights.limits,
-        )
-        reserve = monitor.elapsed - began
-        if value is None or proof.certificate.bound > value:
-            value = proof.certificate.bound
-            best.layout, best.prices, best.proof = layout, prices, proof
-            monitor.bound(level, value, "bound", caps)
-
-    prices, rounds = best.prices, 1 + (_ROUNDS if weights.any and problem.num_tasks else 0)
-    for round_ in range(rounds):
+    keeper = _Keeper(monitor, level, caps, weights, PriceBound(layout, begin))
+    if not begin.price.any():
+        keeper.keep(layout, evaluate_prices(layout, begin))
+    prices, rounds = begin, 1 + (_ROUNDS if weights.any and problem.num_tasks else 0)
+    settings = settings or Settings()
+    for round_ in count():
+        known = keeper.value
         prices = ascend(
             layout,
             prices,
             seed=seed + round_,
-            settings=replace(
-                settings or Settings(), seconds=(monitor.remaining - reserve) / (rounds - round_)
-            ),
-            should_stop=should_stop,
-            on_stage=lambda found, layout=layout: keep(layout, found),  # type: ignore[misc]
+            settings=replace(settings, seconds=keeper.seconds / max(1, rounds - round_)),
+            should_stop=keeper.should_stop,
+            on_better=partial(keeper.consider, layout),
         )
-        keep(layout, prices)
-        if should_stop() or not weights.any:
+        keeper.keep(layout, prices)
+        enough = not refine or (round_ >= rounds and not keeper.gained(known))
+        if keeper.should_stop():
             break
-        weights.move(layout, prices, monitor.values[level] if monitor.values else None)
-        layout = build_layout(scope, weights.form())
-        if len(layout.pair_task) != len(prices.share):
-            prices = no_prices(layout, int(prices.edges[-1]))
-    return best
+        if round_ + 1 >= rounds and enough:
+            keeper.best.settled = True
+            break
+        if weights.any:
+            weights.move(layout, prices, monitor.values[level] if monitor.values else None)
+            layout = build_layout(scope, weights.form())
+            if len(layout.pair_task) != len(prices.share):
+                prices = no_prices(layout, int(prices.edges[-1]))
+        if round_ + 1 >= rounds:
+            settings = replace(settings, stages=REFINING)
+    return keeper.best
+
+
+class _Keeper:
+    """Proves the best prices so far, now and then, and keeps back the time to do so at the end."""
+
+    def __init__(
+        self, monitor: Monitor, level: int, caps: tuple[int, ...], weights: "_Weights", best: PriceBound
+    ):
+        self.monitor, self.level, self.caps, self.weights, self.best = monitor, level, caps, weights, best
+        self.value: int | None = None
+        self._reserve = _SECONDS_PER_ROW * len(best.layout.mode)
+        self._again = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """For the search of prices."""
+        return self.monitor.remaining - self._reserve
+
+    def should_stop(self) -> bool:
+        """No more time but for the last proof."""
+        return self.monitor.should_stop() or self.seconds < 0
+
+    def gained(self, known: int | None) -> bool:
+        """The bound has moved so far from ``known`` that it is worth going on."""
+        return known is None or (self.value or 0) - known > _LEAST_GAIN * abs(known)
+
+    def consider(self, layout: Layout, prices: Prices) -> None:
+        """Prove ``prices`` if the last proof is some time ago."""
+        if self.monitor.elapsed >= self._again:
+            self.keep(layout, prices)
+
+    def keep(self, layout: Layout, prices: Prices) -> None:
+        """Prove ``prices`` if they promise more than is proven, and there is time for it."""
+        weights = self.weights
+        least = -np.inf if self.value is None else self.value * weights.unit
+        if not np.isfinite(prices.value) or prices.value <= least:
+            return
+        monitor, began = self.monitor, self.monitor.elapsed
+        proof = prove(
+            layout,
+            prices,
+            self.level,
+            unit=weights.unit,
+            caps=self.caps,
+            earlier=weights.earlier,
+            limits=weights.limits,
+            should_stop=lambda: monitor.should_stop() and monitor.elapsed > began + _GRACE,
+        )
+        seconds = monitor.elapsed - began
+        self._reserve = max(self._reserve, 1.3 * seconds)
+        self._again = monitor.elapsed + max(_BETWEEN_PROOFS, 5 * seconds)
+        if proof is not None and (self.value is None or proof.certificate.bound > self.value):
+            self.value = proof.certificate.bound
+            self.best.layout, self.best.prices, self.best.proof = layout, prices, proof
+            monitor.bound(self.level, self.value, "bound", self.caps)
 
 
 def price_horizon(layout: Layout, plan: Plan | None) -> int:

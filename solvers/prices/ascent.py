@@ -4,14 +4,15 @@ The bound at any prices is valid; here floats look for large ones, `optalloc.sol
 """
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from optalloc.problem import Ints
+from optalloc.solvers.prices.alike import Alike, alike_nodes
 from optalloc.solvers.prices.kernels import dual, sweep
 from optalloc.solvers.prices.layout import Floats, Layout, capacity_areas
 
@@ -22,6 +23,7 @@ __all__ = [
     "Settings",
     "Stage",
     "ascend",
+    "cuts",
     "evaluate_prices",
     "no_prices",
     "split",
@@ -53,6 +55,26 @@ REFINING = (Stage(1600, 150, 0.6, 0.003),)
 
 FEW = 600
 """With more tasks the steps grow with their number to the power of 0.45: measured at 10,000."""
+
+MANY = 3_000
+"""From so many tasks on, first prices are those of groups of nodes, and steps are small from then on."""
+
+COARSE = (
+    Stage(50, 8, 1.0, 0.06),
+    Stage(100, 10, 0.15, 0.03),
+    Stage(200, 12, 0.05, 0.01),
+    Stage(400, 20, 0.03, 0.003),
+)
+"""Where there are many tasks, before `STAGES`: an epoch costs a fifth and gains more than on single nodes."""
+
+COARSE_PART = 0.2
+"""Of the time that is left, for each stage of `COARSE`."""
+
+CALM = 0.03
+"""Largest step after `COARSE`: larger ones lose what has been found."""
+
+ROWS_AT_ONCE = 100_000
+"""Rows between two looks at the clock."""
 
 MANY_IN_BATCH = 5
 """Tasks in a batch where there are many."""
@@ -141,30 +163,81 @@ def ascend(
     seed: int = 0,
     settings: Settings | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-    on_stage: Callable[[Prices], None] = lambda prices: None,
+    on_better: Callable[[Prices], None] = lambda prices: None,
 ) -> Prices:
     """Improve ``prices``; stops early when ``should_stop`` says so, and then returns the best so far."""
     settings = settings or Settings()
-    generator = np.random.default_rng(seed)
     until = perf_counter() + settings.seconds
-    mean = _Memory(layout)
-    best = evaluate_prices(layout, prices, mean)
-    near = deepcopy(mean)
-    for number, stage in enumerate(settings.stages):
-        finer = split(best, stage.buckets)
-        if number and len(finer.edges) == len(best.edges):
-            continue
-        left = until - perf_counter()
-        clock = _Clock(left if number + 1 == len(settings.stages) else left / 2)
-        work = _Work(layout, finer.edges)
-        best = evaluate_prices(layout, finer, mean, work)
-        if should_stop():
-            break
-        best = _run_stage(work, best, stage, settings, generator, should_stop, clock, near, mean)
-        on_stage(best)
-        if should_stop():
+    ascent = _Ascent(layout, settings, until, np.random.default_rng(seed), should_stop, on_better)
+    if layout.scope.free.sum() < MANY:
+        return ascent.run(prices, settings.stages)
+    fresh = not prices.price.any()
+    if fresh:
+        prices = _coarse(ascent, prices)
+    done = len(prices.edges) - 1 if fresh else 0
+    calm = tuple(replace(s, large=min(s.large, CALM)) for s in settings.stages if s.buckets > done)
+    return ascent.run(prices, calm)
+
+
+def _coarse(ascent: "_Ascent", prices: Prices) -> Prices:
+    """First prices where there are many tasks; of groups of nodes if there are such."""
+    best = ascent.evaluated(prices)
+    ascent.on_better(best)
+    alike = None if ascent.should_stop() else alike_nodes(ascent.layout)
+    if alike is None:
+        return ascent.run(best, COARSE)
+    groups = replace(ascent, alike=alike, on_better=lambda prices: None)
+    found = alike.together(best)
+    for stage in COARSE:
+        found = groups.run(found, (stage,), COARSE_PART)
+        apart = ascent.evaluated(alike.apart(found))
+        if apart.value > best.value:
+            best = apart
+            ascent.on_better(best)
+        if ascent.should_stop():
             break
     return best
+
+
+@dataclass(eq=False)
+class _Ascent:
+    """The method with what it remembers; ``alike``: prices are those of groups of nodes."""
+
+    layout: Layout
+    settings: Settings
+    until: float
+    generator: np.random.Generator
+    should_stop: Callable[[], bool]
+    on_better: Callable[[Prices], None]
+    alike: Alike | None = None
+
+    def __post_init__(self) -> None:
+        self.mean = _Memory(self.layout, self.alike)
+        self.near = _Memory(self.layout, self.alike)
+
+    def evaluated(self, prices: Prices) -> Prices:
+        """``prices`` with their bound; -inf if there is no time for it."""
+        return evaluate_prices(self.layout, prices, self.mean, self.work(prices.edges), self.should_stop)
+
+    def work(self, edges: Ints) -> "_Work":
+        """Arrays for prices on these buckets."""
+        return _Work(self.layout, edges, self.alike)
+
+    def run(self, prices: Prices, stages: tuple[Stage, ...], part: float = 0.5) -> Prices:
+        """One stage after the other; each but the last takes at most ``part`` of the time that is left."""
+        best = self.evaluated(prices)
+        self.on_better(best)
+        for number, stage in enumerate(stages):
+            finer = split(best, stage.buckets)
+            if self.should_stop() or (number and len(finer.edges) == len(best.edges)):
+                continue
+            left = self.until - perf_counter()
+            clock = _Clock(left * (1.0 if part == 0.5 and number + 1 == len(stages) else part))
+            work = self.work(finer.edges)
+            found = evaluate_prices(self.layout, finer, self.mean, work, self.should_stop)
+            if np.isfinite(found.value):
+                best = _run_stage(self, work, found, stage, clock)
+        return best
 
 
 def split(prices: Prices, buckets: int) -> Prices:
@@ -176,16 +249,24 @@ def split(prices: Prices, buckets: int) -> Prices:
 
 
 def evaluate_prices(
-    layout: Layout, prices: Prices, memory: "_Memory | None" = None, work: "_Work | None" = None
+    layout: Layout,
+    prices: Prices,
+    memory: "_Memory | None" = None,
+    work: "_Work | None" = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Prices:
-    """``prices`` with their bound and minimisers filled in."""
+    """``prices`` with their bound and minimisers filled in; as they are, worth -inf, if there is no time for it."""
     work = _Work(layout, prices.edges) if work is None else work
     end_price, rate = multipliers(layout, prices.simplex)
     cost, row, start = np.zeros(work.tasks), np.zeros(work.tasks, np.int64), np.zeros(work.tasks, np.int64)
     rows, tasks, uses, shares, grid = work.arrays(prices.price)
     free = layout.scope.free
     remembered = no_memory(float) if memory is None else memory.at(prices)
-    dual(rows, tasks, uses, shares, grid, prices.share, end_price, rate, remembered, free, cost, row, start)
+    multiplied = (prices.share, end_price, rate, remembered)
+    for part in pairwise(work.cuts):
+        if should_stop():
+            return replace(prices, value=-np.inf)
+        dual(rows, tasks, uses, shares, grid, *multiplied, free, cost, row, start, *part)
     value = float(cost.sum() - (prices.price * work.areas).sum())
     return replace(prices, value=value, cost=cost, row=row, start=start)
 
@@ -201,18 +282,28 @@ def multipliers(layout: Layout, simplex: Floats) -> tuple[Floats, Floats]:
 class _Work:
     """Arrays that depend on the edges only."""
 
-    def __init__(self, layout: Layout, edges: Ints):
+    def __init__(self, layout: Layout, edges: Ints, alike: Alike | None = None):
         self.layout, self.edges = layout, edges
         self.tasks = layout.problem.num_tasks
         self.bucket = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
         self.areas = capacity_areas(layout.scope, edges).astype(float)
         self.lengths = np.diff(edges).astype(float)
-        self.before = np.zeros((layout.problem.num_resources, len(edges)))
         self._fixed = kernel_arrays(layout, float)
+        if alike is not None:
+            self.areas = alike.areas(self.areas)
+            self._fixed = alike.arrays(layout, self._fixed)
+        self.before = np.zeros((len(self.areas), len(edges)))
+        self.cuts = cuts(self._fixed[0][0])
 
     def arrays(self, price: Floats) -> tuple[tuple[Any, ...], ...]:
         """(rows, tasks, uses, shares, prices) as the kernels take them."""
         return (*self._fixed, (price, self.before, self.edges, self.bucket))
+
+
+def cuts(row_ptr: Ints) -> Ints:
+    """Tasks between which kernels come back, so that someone may ask whether to go on: 0, ..., J."""
+    parts = np.arange(0, row_ptr[-1], ROWS_AT_ONCE)
+    return np.unique([0, *np.searchsorted(row_ptr, parts), len(row_ptr) - 1])
 
 
 def no_memory(number: Any, last: Ints | None = None) -> tuple[Any, ...]:
@@ -224,13 +315,13 @@ def no_memory(number: Any, last: Ints | None = None) -> tuple[Any, ...]:
 class _Memory:
     """What kernels remember of rows while prices move: see `optalloc.solvers.prices.kernels.least`."""
 
-    def __init__(self, layout: Layout):
-        self.drop = np.zeros(layout.problem.num_resources)
+    def __init__(self, layout: Layout, alike: Alike | None = None):
+        self.drop = np.zeros(layout.problem.num_resources if alike is None else alike.groups)
         self.share_drop = np.zeros(len(layout.pair_task))
         self.slack = np.zeros(layout.problem.num_tasks)
         some = np.diff(layout.row_ptr) > 0
         self.slack[some] = SLACK * np.abs(layout.low[layout.row_ptr[:-1][some]])
-        self._base = np.full(len(layout.mode), -np.inf)
+        self._base = np.full(len(layout.mode) if alike is None else len(alike.kept), -np.inf)
         self._last = np.full(layout.problem.num_tasks, -1, dtype=np.int64)
         self.before: Prices | None = None
 
@@ -284,24 +375,15 @@ class _Clock:
         return (perf_counter() - self._began) / self._seconds
 
 
-def _run_stage(
-    work: "_Work",
-    best: Prices,
-    stage: Stage,
-    settings: Settings,
-    generator: np.random.Generator,
-    should_stop: Callable[[], bool],
-    clock: "_Clock",
-    near: "_Memory",
-    mean: "_Memory",
-) -> Prices:
-    layout = work.layout
+def _run_stage(ascent: _Ascent, work: _Work, best: Prices, stage: Stage, clock: _Clock) -> Prices:
+    layout, settings, near, mean = ascent.layout, ascent.settings, ascent.near, ascent.mean
     free = np.flatnonzero(layout.scope.free)
     if len(free) == 0 or work.areas.sum() <= 0:
         return best
     price, share, simplex = best.price.copy(), best.share.copy(), best.simplex.copy()
     mean_price, mean_share = price.copy(), share.copy()
     batches = max(1, min(max(settings.batches, len(free) // MANY_IN_BATCH), len(free) // 4))
+    parts = list(pairwise(np.unique(np.linspace(0, batches, len(work.cuts)).astype(int)).tolist()))
     unit = _step_unit(layout, best, work) * max(1.0, len(free) / FEW) ** 0.45
     rows, tasks, uses, shares, grid = work.arrays(price)
     near.slack = mean.slack = SLACK * np.abs(best.cost)
@@ -314,24 +396,26 @@ def _run_stage(
         factor = stage.large * (stage.small / stage.large) ** progress
         end_price, rate = multipliers(layout, simplex)
         energy, ends = np.zeros(layout.problem.num_resources), np.zeros(work.tasks)
-        sweep(
-            rows, tasks, uses, shares, grid, share, end_price, rate, near.arrays,
-            generator.permutation(free), batches, factor * unit,
-            settings.share_step * factor, 1 / batches, mean_price, mean_share, work.areas, work.lengths,
-            layout.pair_charge, layout.charge.astype(float), layout.charge_ptr, layout.charge_pair, energy, ends,
-        )  # fmt: skip
+        order = ascent.generator.permutation(free)
+        for part in parts:
+            if ascent.should_stop():
+                return best
+            sweep(
+                rows, tasks, uses, shares, grid, share, end_price, rate, near.arrays, order, batches, factor * unit,
+                settings.share_step * factor, 1 / batches, mean_price, mean_share, work.areas, work.lengths,
+                layout.pair_charge, layout.charge.astype(float), layout.charge_ptr, layout.charge_pair, energy, ends,
+                *part,
+            )  # fmt: skip
         simplex = _move_simplex(layout, simplex, energy, ends, settings.simplex_step * factor)
         if layout.form.makespan:
             near.forget()
-        found = evaluate_prices(
-            layout,
-            replace(best, price=mean_price.copy(), share=mean_share.copy(), simplex=simplex),
-            mean,
-            work,
-        )
+        moved = replace(best, price=mean_price.copy(), share=mean_share.copy(), simplex=simplex)
+        found = evaluate_prices(layout, moved, mean, work, ascent.should_stop)
         since = 0 if found.value > best.value + settings.least_gain * abs(best.value) else since + 1
-        best = found if found.value > best.value else best
-        if should_stop() or since >= settings.patience:
+        if found.value > best.value:
+            best = found
+            ascent.on_better(best)
+        if ascent.should_stop() or since >= settings.patience:
             break
     near.before = replace(best, price=price, share=share)
     return best

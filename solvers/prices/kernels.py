@@ -196,11 +196,11 @@ def least(
 @kernel
 def dual(
     rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, memory: Any,
-    free: Any, cost: Any, row: Any, start: Any,
+    free: Any, cost: Any, row: Any, start: Any, begin: int, end: int,
 ) -> None:  # fmt: skip
-    """The minimum of every free task: fills ``cost``, ``row`` and ``start``."""
+    """The minimum of every free task in [begin, end): fills ``cost``, ``row`` and ``start``."""
     accumulate(prices[0], prices[2], prices[1])
-    for j in range(len(cost)):
+    for j in range(begin, end):
         if free[j]:
             found = least(j, rows, tasks, uses, shares, prices, share, end_price, rate, memory)
             cost[j], row[j], start[j] = found
@@ -250,9 +250,11 @@ def sweep(
     rows: Any, tasks: Any, uses: Any, shares: Any, prices: Any, share: Any, end_price: Any, rate: Any, memory: Any,
     order: Any, batches: int, step: float, share_step: float, average: float, mean_price: Any, mean_share: Any,
     areas: Any, lengths: Any, pair_charge: Any, charge: Any, charge_ptr: Any, charge_pair: Any, energy: Any,
-    ends: Any,
+    ends: Any, begin: int, end: int,
 ) -> None:  # fmt: skip
-    """One epoch of the batched incremental subgradient method (Nedic and Bertsekas 2001): every task once.
+    """Batches [begin, end) of an epoch of the batched incremental subgradient method (Nedic and Bertsekas 2001).
+
+    In one epoch every task comes once.
 
     After each batch the prices move by ``step`` times (use - its part of the capacity) per tick, and the running means
     follow. ``energy`` (unit-ticks by resource) and ``ends`` of the chosen runs are left for the makespan's multipliers.
@@ -264,7 +266,7 @@ def sweep(
     resources, buckets = price.shape
     used = np.zeros((resources, buckets))
     touched = np.zeros(len(charge), np.bool_)
-    for batch in range(batches):
+    for batch in range(begin, end):
         lo, hi = batch * len(order) // batches, (batch + 1) * len(order) // batches
         accumulate(price, edges, before)
         used[:] = 0

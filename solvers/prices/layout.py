@@ -1,6 +1,6 @@
 """The arrays that the price kernels work on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from optalloc.problem import Form, Ints, Problem, rejection_cost
 from optalloc.scope import Scope, Windows, start_intervals, windows
 
-__all__ = ["Layout", "build_layout", "capacity_areas"]
+__all__ = ["Layout", "build_layout", "capacity_areas", "times"]
 
 Floats = NDArray[np.float64]
 
@@ -115,6 +115,22 @@ def build_layout(scope: Scope, form: Form, open_windows: Windows | None = None) 
         charge_ptr=np.searchsorted(pair_charge[by_charge], np.arange(len(charge) + 1)),
         charge_pair=by_charge,
         horizon=open_windows.horizon,
+    )
+
+
+def times(layout: Layout, factor: int, form: Form) -> Layout:
+    """The layout in units of which ``factor`` make one of its own: ``form`` is ``factor`` times its form."""
+    reject = np.where(layout.reject < layout.never, layout.reject * factor, layout.never)
+    return replace(
+        layout,
+        form=form,
+        const=layout.const * factor,
+        low=layout.low * factor,
+        slope=layout.slope * factor,
+        tardiness=layout.tardiness * factor,
+        late=layout.late * factor,
+        charge=layout.charge * factor,
+        reject=reject,
     )
 
 

@@ -1,17 +1,18 @@
 """From float prices to an integer certificate: floats never decide."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from optalloc.certificate import Certificate, combined, fixed_part, form_divisor, level_texts
 from optalloc.errors import UnsupportedError
 from optalloc.problem import NEVER, Ints, Problem
-from optalloc.scope import Scope, Windows
-from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers, no_memory
+from optalloc.scope import Scope
+from optalloc.solvers.prices.ascent import Prices, cuts, kernel_arrays, multipliers, no_memory
 from optalloc.solvers.prices.kernels import dual
-from optalloc.solvers.prices.layout import Layout, build_layout, capacity_areas
+from optalloc.solvers.prices.layout import Layout, capacity_areas, times
 
 __all__ = ["Proof", "prove"]
 
@@ -53,9 +54,9 @@ def prove(
     caps: tuple[int, ...] = (),
     earlier: tuple[int, ...] = (),
     limits: Mapping[str, int] | None = None,
-    open_windows: Windows | None = None,
-) -> Proof:
-    """Round the multipliers down to integers and evaluate the bound exactly.
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Proof | None:
+    """Round the multipliers down to integers and evaluate the bound exactly; None if there is no time to finish.
 
     Parameters
     ----------
@@ -63,24 +64,24 @@ def prove(
         From `ascend`, in units of 1/unit of an objective unit.
     earlier, limits
         The multipliers that went into ``layout.form``, in the same units.
+    should_stop
+        Asked between parts of the work.
     """
     scope = layout.scope
     finer = _scale(layout, prices)
     scale = finer * unit
     whole_earlier = tuple(m * finer for m in earlier) or (0,) * len(caps)
     whole_limits = {term: m * finer for term, m in (limits or {}).items() if m > 0}
-    form = combined(scope.problem, level, scale, whole_earlier, whole_limits)
-    exact = build_layout(scope, form, open_windows)
+    exact = times(layout, finer, combined(scope.problem, level, scale, whole_earlier, whole_limits))
     price = np.floor(prices.price * finer).astype(np.int64)
-    share = (
-        np.floor(prices.share * finer).astype(np.int64) if len(prices.share) == len(exact.pair_task) else None
-    )
-    share = np.zeros(len(exact.pair_task), dtype=np.int64) if share is None else share
+    share = np.floor(prices.share * finer).astype(np.int64)
     _keep_within(exact, share)
     end_price, rate = (np.floor(m * finer).astype(np.int64) for m in multipliers(layout, prices.simplex))
-    # The same rows in the same order, but for ties: what is least in floats is a good row to begin with.
-    hint = prices.row if len(exact.mode) == len(layout.mode) else None
-    reduced = _minima(exact, prices.edges, price, share, end_price, rate, hint)
+    # What is least in floats is a good row to begin with.
+    hint = prices.row if len(prices.row) else None
+    reduced = _minima(exact, prices.edges, price, share, end_price, rate, hint, should_stop)
+    if reduced is None:
+        return None
     problem = scope.problem
     certificate = Certificate(
         instance=problem.instance.name,
@@ -152,8 +153,15 @@ def _keep_within(layout: Layout, share: Ints) -> None:
 
 
 def _minima(
-    layout: Layout, edges: Ints, price: Ints, share: Ints, end_price: Ints, rate: Ints, hint: Ints | None
-) -> Ints:
+    layout: Layout,
+    edges: Ints,
+    price: Ints,
+    share: Ints,
+    end_price: Ints,
+    rate: Ints,
+    hint: Ints | None,
+    should_stop: Callable[[], bool],
+) -> Ints | None:
     tasks = layout.problem.num_tasks
     bucket = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     before = np.zeros((len(price), len(edges)), dtype=np.int64)
@@ -161,7 +169,10 @@ def _minima(
     rows, table, uses, shares = kernel_arrays(layout, np.int64)
     grid = (price, before, edges, bucket)
     multipliers = (share, end_price, rate, no_memory(np.int64, hint))
-    dual(rows, table, uses, shares, grid, *multipliers, layout.scope.free, cost, row, start)
+    for part in pairwise(cuts(rows[0])):
+        if should_stop():
+            return None
+        dual(rows, table, uses, shares, grid, *multipliers, layout.scope.free, cost, row, start, *part)
     return cost
 
 
