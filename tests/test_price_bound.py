@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.random_instances import random_instance
+from support.oracle import TooLarge, enumerate_optimum
+from support.random_instances import begun_earlier, random_instance
 
 import optalloc as oa
 from optalloc.certificate import check_bound
@@ -176,6 +177,39 @@ def test_the_bound_never_passes_the_optimum(chunk):
         assert bound is None or bound <= exact.levels[0].objective, seed
         compared += bound is not None
     assert compared >= 8
+
+
+def with_running_tasks(seeds):
+    """Random instances with a run of the state, as drawn and begun earlier, under their objective and the makespan."""
+    for seed in seeds:
+        drawn = random_instance(seed)
+        for ticks in (0, 1, 3, 8) if drawn.get("state", {}).get("tasks") else ():
+            begun = begun_earlier(drawn, ticks)
+            yield begun
+            yield begun | {"objective": {"levels": [{"makespan": 1, "rejected": 5}]}}
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_the_bound_never_passes_the_optimum_of_states_that_began_long_before(chunk):
+    """Runs and transfers from before tick 0, some of them over by then; the optimum is that of enumeration."""
+    compared = tight = 0
+    for instance in with_running_tasks(range(50 * chunk, 50 * chunk + 50)):
+        try:
+            best = enumerate_optimum(instance, most_steps=20_000)
+        except TooLarge:
+            continue
+        if best.status != "OPTIMAL":
+            continue
+        problem = oa.compile(read_instance(instance))
+        certificate = proof_of(problem).certificate
+        where = instance["name"], instance["state"]["tasks"][0]["segments"], instance["objective"]
+        assert certificate.bound <= best.levels[0], where
+        assert least_value(full_scope(problem)) <= best.levels[0], where
+        assert check_bound(problem, certificate).value == certificate.bound, where
+        compared += 1
+        tight += certificate.bound == best.levels[0]
+    assert compared >= 50
+    assert tight >= 10
 
 
 def test_candidate_starts_are_enough():

@@ -621,3 +621,14 @@ def without(instance: Json, feature: str) -> Json:
     found = copy.deepcopy(instance)
     REMOVALS[feature](found)
     return found
+
+
+def begun_earlier(instance: Json, ticks: int) -> Json:
+    """A copy in which runs and transfers of the state began so many ticks earlier, and may have ended before 0."""
+    found = copy.deepcopy(instance)
+    state = found.get("state", {})
+    for row in [part for task in state.get("tasks", []) for part in task["segments"]]:
+        row["start"], row["end"] = row["start"] - ticks, row["end"] - ticks
+    for row in state.get("transfers", []):
+        row["start"] -= ticks
+    return found
