@@ -74,6 +74,14 @@ def _online(*rules: str, **summaries: str) -> dict[str, _BuiltIn]:
     return {name: _BuiltIn("optalloc.solvers.online", "online", summary) for name, summary in names.items()}
 
 
+def _learned(**summaries: str) -> dict[str, _BuiltIn]:
+    names = {name.replace("_", "-"): summary for name, summary in summaries.items()}
+    return {
+        name: _BuiltIn("optalloc.solvers.learned.solving", "learned", summary)
+        for name, summary in names.items()
+    }
+
+
 _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
     "auto": _BuiltIn(
         "optalloc.solvers.auto", "auto", "rules, search, price bound and exact methods in rounds"
@@ -126,6 +134,15 @@ _BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
         tetris="packing by alignment of demand and free capacity, and shortest work first",
         rollout="one step of look-ahead: each first step, then replan-index",
         rolling="what has been released solved exactly, again whenever more comes",
+    ),
+    **_learned(
+        fdqn="replan-index and a learned residual: task, then data, node, devices, each given those before",
+        bdq="control of fdqn: independent branches with one target",
+        additive="control of fdqn: a sum of scores of data, node and devices",
+        flat_dqn="control of fdqn: every row of every waiting task at once",
+        reinforce="policy gradient for completion time and utilisation, without predicted durations",
+        es_index="replan-index with more weights, tuned by an evolution strategy",
+        lookahead="rollout with more first steps",
     ),
 }
 
@@ -233,13 +250,18 @@ def check_solver(name: str) -> None:
         get_solver(name)
 
 
+def summary_of(name: str) -> str:
+    """The line about a built-in solver."""
+    return _BUILT_IN[name].summary
+
+
 def is_built_in(name: str) -> bool:
     """The solver comes with optalloc."""
     return name in _BUILT_IN
 
 
 def solver_names(kind: str | None = None) -> list[str]:
-    """Names of all solvers, or of one kind: ``rules``, ``online``, ``exact``, ``auto``, ``own``."""
+    """Names of all solvers, or of one kind: ``rules``, ``online``, ``learned``, ``exact``, ``auto``, ``own``."""
     return [row["name"] for row in describe_solvers() if kind in (None, row["kind"])]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from optalloc.environment.prospects import Prospects
 from optalloc.environment.scales import Floats, Scales
-from optalloc.problem import FREE, NEVER, Bools, Ints
+from optalloc.problem import ABSENT, FREE, NEVER, Bools, Ints
 from optalloc.simulation import Simulator
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.online.desk import OnlineDesk
@@ -95,11 +95,10 @@ class Board:
     # looking ----------------------------------------------------------------------------------------------
     def begin(self) -> None:
         """A new event."""
-        queue = list(self.simulator.queue)
         self.desk.begin()
         self.price = Priced(self.desk).price
-        self.scales.see(queue)
-        self.seen[queue] = True
+        self.seen = self.simulator.scope.free & (np.array(self.simulator.firm.mode) != ABSENT)
+        self.scales.see(np.flatnonzero(self.seen).tolist())
         self._refused: set[int] = set()
         self._left: set[int] = set()
         self.look()

@@ -60,6 +60,10 @@ class LearnedPolicy:
         self.scorer, self.looking = scorer, looking
 
     def __call__(self, turn: Turn) -> None:
+        self.act()
+
+    def act(self) -> None:
+        """Decide at the event at which the clock stands."""
         board = self.board
         board.begin()
         event = Event(board)

@@ -10,7 +10,7 @@ import numpy as np
 from optalloc.errors import Fault, InputError
 from optalloc.io.atomic import write_bytes, write_text
 
-__all__ = ["MOST_BYTES", "SHIPPED", "load_weights", "save_weights", "weights_path"]
+__all__ = ["MOST_BYTES", "SHIPPED", "load_weights", "save_weights", "shipped_weights", "weights_path"]
 
 MOST_BYTES: Final = 2_000_000
 """Largest file of weights that is read."""
@@ -23,6 +23,11 @@ Arrays = Mapping[str, np.ndarray]
 def weights_path(name: str) -> Path:
     """The file of shipped weights of that name."""
     return SHIPPED / f"{name}.safetensors"
+
+
+def shipped_weights() -> list[str]:
+    """Names of all shipped weights."""
+    return sorted(path.stem for path in SHIPPED.glob("*.safetensors"))
 
 
 def save_weights(path: Path, weights: Arrays, about: Mapping[str, Any]) -> None:

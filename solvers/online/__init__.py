@@ -21,7 +21,7 @@ from optalloc.solvers.online.rollout import MODES, TASKS, Rollout
 from optalloc.solvers.online.rules import ONLINE_RULES, OnlineRule
 from optalloc.solvers.registry import solver
 
-__all__ = ["online_policy", "run_policy"]
+__all__ = ["Make", "join_policy", "look_ahead", "online_policy", "run_policy"]
 
 Make = Callable[[Request, Simulator], Policy]
 """A policy for one run."""
@@ -72,7 +72,7 @@ def online_policy(name: str, *, summary: str = "", discipline: str = REPLAN) -> 
     """
 
     def join(policy: Policy) -> Policy:
-        _join(
+        join_policy(
             name,
             summary or _first_line(policy),
             lambda request, simulator: policy,
@@ -84,7 +84,7 @@ def online_policy(name: str, *, summary: str = "", discipline: str = REPLAN) -> 
     return join
 
 
-def _join(
+def join_policy(
     name: str,
     summary: str,
     make: Make,
@@ -121,6 +121,8 @@ def _first_line(function: Callable[..., Any]) -> str:
 
 
 def _on_desk(rule: OnlineRule) -> Make:
+    """A rule without foresight as a policy."""
+
     def make(request: Request, simulator: Simulator) -> Policy:
         desk = OnlineDesk(simulator, request.seed)
         return lambda turn: rule(desk.begin())
@@ -128,15 +130,21 @@ def _on_desk(rule: OnlineRule) -> Make:
     return make
 
 
+def look_ahead(tasks: int, modes: int, base: OnlineRule = replan_index) -> Make:
+    """`Rollout` as a policy. It stops where half of the time is gone: the base rule needs the rest at most."""
+
+    def make(request: Request, simulator: Simulator) -> Policy:
+        def hurry() -> bool:
+            return request.monitor.elapsed > request.monitor.time_limit / 2
+
+        return _on_desk(Rollout(tasks, modes, base, hurry))(request, simulator)
+
+    return make
+
+
 def _rollout(request: Request, simulator: Simulator) -> Policy:
     given = {"tasks": TASKS, "modes": MODES, **request.options}
-    hurry = _half_time(request)
-    return _on_desk(Rollout(given["tasks"], given["modes"], hurry=hurry))(request, simulator)
-
-
-def _half_time(request: Request) -> Callable[[], bool]:
-    """Look-ahead stops where half of the time is gone: the base rule needs the rest at most."""
-    return lambda: request.monitor.elapsed > request.monitor.time_limit / 2
+    return look_ahead(given["tasks"], given["modes"])(request, simulator)
 
 
 def _rolling(request: Request, simulator: Simulator) -> Policy:
@@ -172,25 +180,27 @@ def _rolling(request: Request, simulator: Simulator) -> Policy:
 _ROLLING: Final[Mapping[str, Any]] = {"solver": "cpsat", "seconds": 2.0, "deterministic": 0.0, **_EVERY}
 
 for _name, _rule in ONLINE_RULES.items():
-    _join(f"online-{_name}", f"{_name} at every event, on what has been released", _on_desk(_rule), _CHOICE)
-_join("replan-index", _first_line(replan_index), _on_desk(replan_index), _CHOICE)
-_join("easy-backfill", _first_line(easy_backfill), _on_desk(easy_backfill), _EVERY, REPLAN)
-_join(
+    join_policy(
+        f"online-{_name}", f"{_name} at every event, on what has been released", _on_desk(_rule), _CHOICE
+    )
+join_policy("replan-index", _first_line(replan_index), _on_desk(replan_index), _CHOICE)
+join_policy("easy-backfill", _first_line(easy_backfill), _on_desk(easy_backfill), _EVERY, REPLAN)
+join_policy(
     "conservative-backfill",
     _first_line(conservative_backfill),
     _on_desk(conservative_backfill),
     _EVERY,
     RESERVE,
 )
-_join("tetris", _first_line(tetris), _on_desk(tetris), _EVERY, REPLAN)
-_join(
+join_policy("tetris", _first_line(tetris), _on_desk(tetris), _EVERY, REPLAN)
+join_policy(
     "rollout",
     _first_line(Rollout),
     _rollout,
     {"tasks": TASKS, "modes": MODES, **_CHOICE},
     least={"tasks": 1, "modes": 1},
 )
-_join(
+join_policy(
     "rolling",
     "what has been released solved exactly, again whenever more comes",
     _rolling,

@@ -1,0 +1,97 @@
+"""The learned schedulers as solvers, and `lookahead`, which searches instead of learning."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from optalloc.errors import Fault, InputError
+from optalloc.problem import Problem
+from optalloc.simulation import REPLAN, Policy, Simulator
+from optalloc.solvers.base import Request
+from optalloc.solvers.learned.ground import Ground
+from optalloc.solvers.learned.policy import LearnedPolicy, Scorer
+from optalloc.solvers.learned.schedulers import SCHEDULERS
+from optalloc.solvers.learned.weights import load_weights, shipped_weights, weights_path
+from optalloc.solvers.online import Make, join_policy, look_ahead
+from optalloc.solvers.online.desk import OnlineDesk
+from optalloc.solvers.online.index import replan_index
+from optalloc.solvers.online.rules import OnlineRule
+from optalloc.solvers.registry import summary_of
+
+__all__ = ["scorer_of"]
+
+
+def scorer_of(name: str, weights: str | Path) -> Scorer:
+    """The scheduler of a name with its weights.
+
+    Parameters
+    ----------
+    weights
+        A file, or the name of shipped ones.
+
+    Raises
+    ------
+    InputError
+        There are no such weights, or they are not this scheduler's.
+    """
+    path = Path(weights)
+    if path.suffix != ".safetensors" and path.name == str(weights):
+        path = weights_path(path.name)
+        if not path.exists():
+            raise _not_shipped(name, str(weights))
+    scheduler = SCHEDULERS[name]
+    return scheduler.make(load_weights(path, scheduler.initial(0))[0])
+
+
+def _not_shipped(name: str, weights: str) -> InputError:
+    known = ", ".join(shipped_weights()) or "none"
+    return InputError(
+        Fault(
+            "options.weights",
+            f"no weights named {weights!r} are shipped (shipped: {known}); train some with "
+            f"`optalloc train {name} --out DIR` and give weights=DIR/{name}.safetensors",
+        )
+    )
+
+
+def _learned(name: str) -> Make:
+    def make(request: Request, simulator: Simulator) -> Policy:
+        scorer = scorer_of(name, request.options.get("weights", name))
+        return LearnedPolicy(Ground(simulator.problem), simulator, scorer, request.seed)
+
+    return make
+
+
+# look-ahead -----------------------------------------------------------------------------------------------
+_LOOKAHEAD: Final[Mapping[str, Any]] = {"tasks": 6, "modes": 3, "base": "replan-index"}
+
+
+def _lookahead(request: Request, simulator: Simulator) -> Policy:
+    given = {**_LOOKAHEAD, **request.options}
+    base = _base(given["base"], simulator.problem)
+    return look_ahead(given["tasks"], given["modes"], base)(request, simulator)
+
+
+def _base(name: str, problem: Problem) -> OnlineRule:
+    if name == "replan-index":
+        return replan_index
+    if name != "es-index":
+        raise InputError(Fault("options.base", f"must be replan-index or es-index, got {name!r}"))
+    scorer, ground = scorer_of(name, name), Ground(problem)
+
+    def rule(desk: OnlineDesk) -> None:
+        LearnedPolicy(ground, desk.simulator, scorer, desk.seed).act()
+
+    return rule
+
+
+for _name in SCHEDULERS:
+    join_policy(_name, summary_of(_name), _learned(_name), {"weights": _name, "trace": ""}, REPLAN)
+join_policy(
+    "lookahead",
+    summary_of("lookahead"),
+    _lookahead,
+    {**_LOOKAHEAD, "trace": ""},
+    REPLAN,
+    least={"tasks": 1, "modes": 1},
+)
