@@ -70,7 +70,9 @@ class Learner(Trainer):
         return {"mean": float(np.exp(np.mean(losses))), "least": float(np.exp(min(losses)))}
 
     def _loss(self, candidate: Floats, seeds: list[int]) -> float:
-        return float(np.log(ratios(IndexScorer(candidate), self.args.family, seeds)).mean())
+        families = self.args.families
+        found = [ratios(IndexScorer(candidate), family, seeds) for family in families]
+        return float(np.log(found).mean())
 
     def state(self) -> Arrays:
         return {"spread": np.array([self.strategy.sigma])}

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from optalloc.solvers.learned.episodes import Episode, Explorer, play
 from optalloc.solvers.learned.network import initial
-from optalloc.solvers.learned.practice import TRAINING, by_rule
+from optalloc.solvers.learned.practice import by_rule
 from optalloc.solvers.learned.schedulers import factored
 from optalloc.solvers.learned.scorer import FactoredScorer, Step
 from optalloc.solvers.learned.training import Arrays, Trainer, Training
@@ -67,7 +67,8 @@ class Args(Training):
     learning_rate, value_rate
         Of the residuals, of the value.
     polyak
-        Share by which the slow copy follows.
+        Share by which the slow copy follows in each update. The slow copy acts and is kept: its choices change
+        less from one update to the next.
     margin, hinge
         The rule's choice shall be better than others by so much, unless returns say otherwise: weight of that loss.
     explore, temperature
@@ -83,7 +84,7 @@ class Args(Training):
     warm_up: int = 20
     learning_rate: float = 5e-4
     value_rate: float = 1e-3
-    polyak: float = 0.01
+    polyak: float = 0.005
     margin: float = 0.02
     hinge: float = 0.02
     explore: float = 0.1
@@ -269,15 +270,15 @@ class Learner(Trainer):
     def iterate(self, number: int) -> dict[str, float]:
         """One episode, then the updates that its decisions pay for."""
         args = self.args
-        seed = TRAINING + int(self.rng.integers(args.instances))
+        family, seed = args.drawn(self.rng, args.instances)
         scorer = self.scorer(self.weights)
         scorer.choose = Explorer(self.rng, args.explore, args.temperature)
-        episode = play(args.family.ground(seed), scorer, by_rule(args.family, seed)[0])
+        episode = play(family.ground(seed), scorer, by_rule(family, seed)[0])
         self.memory.add(episode)
         losses = [
             self.update(number < args.warm_up) for _ in range(len(episode.steps) // args.decisions_per_update)
         ]
-        self.weights = self.online.arrays()
+        self.weights = self.slow.arrays()
         return {"loss": float(np.mean(losses)) if losses else 0.0, "regret": float(episode.regret[-1])}
 
     def update(self, warming_up: bool) -> float:
@@ -307,15 +308,15 @@ class Learner(Trainer):
         return torch.nn.functional.smooth_l1_loss(value + below_best(advantage, batch), target)
 
     def state(self) -> Arrays:
-        """The slow copy, and the moments of the optimiser."""
-        found = {f"slow.{name}": array for name, array in self.slow.arrays().items()}
+        """The network that learns, and the moments of the optimiser."""
+        found = {f"online.{name}": array for name, array in self.online.arrays().items()}
         return found | moments(self.optimiser, self.online)
 
     def restore(self, state: Arrays, iteration: int) -> None:
         """Go on; the memory begins anew."""
         self.rng = np.random.default_rng([self.args.seed, iteration])
-        self.online.set(self.weights)
-        self.slow.set({name: state[f"slow.{name}"] for name in self.weights})
+        self.slow.set(self.weights)
+        self.online.set({name: state[f"online.{name}"] for name in self.weights})
         set_moments(self.optimiser, self.online, state)
 
     def target(self, drawn: Sequence[tuple[Episode, int]]) -> Tensor:

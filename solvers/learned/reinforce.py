@@ -24,7 +24,6 @@ from optalloc.solvers.learned.episodes import Episode, Explorer, play
 from optalloc.solvers.learned.fdqn import Batch, Estimate, largest, moments, set_moments
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.network import initial
-from optalloc.solvers.learned.practice import TRAINING
 from optalloc.solvers.learned.schedulers import untimed
 from optalloc.solvers.learned.scorer import FactoredScorer
 from optalloc.solvers.learned.training import Arrays, Trainer, Training
@@ -99,7 +98,8 @@ class Learner(Trainer):
     def iterate(self, number: int) -> dict[str, float]:
         """Some runs on one instance, then one pass over their decisions."""
         args = self.args
-        ground = args.family.ground(TRAINING + int(self.rng.integers(args.instances)))
+        family, seed = args.drawn(self.rng, args.instances)
+        ground = family.ground(seed)
         drawing = self.scorer(self.weights)
         drawing.choose = Explorer(self.rng, 1.0, 1.0)
         episodes = [play(ground, drawing, worth=Time(ground, args.idle)) for _ in range(args.runs)]

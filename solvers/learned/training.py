@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optalloc.solvers.learned.policy import Scorer
-from optalloc.solvers.learned.practice import VALIDATION, Family, ratios
+from optalloc.solvers.learned.practice import TRAINING, VALIDATION, Family, ratios
 
 __all__ = ["Judged", "Trainer", "Training", "run_training"]
 
@@ -26,7 +26,7 @@ class Training:
     Attributes
     ----------
     preset, tasks, load, coupling
-        Instances to learn from (`Family`).
+        Instances to learn from (`Family`); several presets, with commas between them, take turns.
     seed
         Of all random numbers.
     minutes
@@ -50,9 +50,15 @@ class Training:
     judges: int = 16
 
     @property
-    def family(self) -> Family:
+    def families(self) -> list[Family]:
         """The instances."""
-        return Family(self.preset, self.tasks, self.load, self.coupling)
+        names = [name.strip() for name in self.preset.split(",")]
+        return [Family(name, self.tasks, self.load, self.coupling) for name in names]
+
+    def drawn(self, rng: np.random.Generator, instances: int) -> tuple[Family, int]:
+        """A family and the seed of one of its first ``instances`` training instances, at random."""
+        families = self.families
+        return families[int(rng.integers(len(families)))], TRAINING + int(rng.integers(instances))
 
 
 class Trainer(ABC):
@@ -121,7 +127,8 @@ def run_training(
     def judge(iteration: int, facts: dict[str, float]) -> None:
         nonlocal best
         weights = {name: array.copy() for name, array in trainer.weights.items()}
-        ratio = float(ratios(trainer.scorer(weights), args.family, seeds).mean())
+        scorer = trainer.scorer(weights)
+        ratio = float(np.mean([ratios(scorer, family, seeds) for family in args.families]))
         if all(ratio < look.ratio for look in looks):
             best = weights
         looks.append(Judged(iteration, time.monotonic() - began, ratio, facts))
