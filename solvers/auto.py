@@ -47,6 +47,8 @@ _FEW_STARTS: Final = 8_000
 """Starts up to which the time-indexed model is solved in seconds, and can be built anew when there are fewer."""
 _MOST_STARTS: Final = 60_000
 """Starts up to which it is worth building at all."""
+_FAR_STARTS: Final = 5 * _MOST_STARTS
+"""Starts from which there is no hope of getting there: one long search finds more than several short ones."""
 _STARTS_PER_SECOND: Final = 1_000
 """How many starts of it need a second for a bound that is better than the prices' (measured: root and first cuts)."""
 _QUICK: Final = 0.05
@@ -167,7 +169,7 @@ class _Team:
 
     def prove(self, level: int, round_: int) -> None:
         """What promises most for the rest of the time: an exact method on what is left, or more search."""
-        starts = starts_left(self.windows(level), _MOST_STARTS + 1)
+        starts = starts_left(self.windows(level), _FAR_STARTS)
         remaining = self.monitor.remaining
         if starts <= _FEW_STARTS:
             # The plan may soon be better and the model smaller: no method gets all of the time at once.
@@ -177,6 +179,8 @@ class _Team:
             name, share = ("lns", 0.3) if round_ == 0 else ("highs", 1.0)
         else:
             name, share = ("lns", 0.3) if round_ % 2 == 0 else ("cpsat", 0.4)
+            if starts >= _FAR_STARTS and not self.small:
+                share = 1.0
         if name == "lns" or name in self.refused or (name == "cpsat" and not self.small):
             self.search(level, share if remaining > 1 else 1.0)
         else:

@@ -286,7 +286,7 @@ def _weights(core: Core) -> list[int]:
         "last": ends,
         "chain": 2 * chains,
     }
-    drawn |= {"close": replicas, "open": replicas, "reroute": replicas * int(routes), "target": 4}
+    drawn |= {"close": replicas, "open": replicas, "reroute": replicas * int(routes), "target": 4, "push": 4}
     return [int(drawn[name]) for name in NAMES]
 
 

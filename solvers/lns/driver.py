@@ -29,10 +29,13 @@ CYCLES = (1, 3, 9)
 """Relative lengths of the cycles of cooling, each from the best plan so far."""
 
 HEAT = 0.06
-"""Loss accepted in the mean at the beginning of a cycle, as a part of the objective per task."""
+"""Loss accepted in the mean at the beginning of a long cycle, as a part of the objective per task."""
 
-HOT = 100
-"""With more tasks the loss falls with the square of their number: there are fewer steps for each."""
+LONG = 2_500
+"""Steps for each task from which a cycle is long."""
+
+COOLER = 0.8
+"""With fewer steps the loss falls with this power of their number."""
 
 OFFER_SECONDS = 0.4
 """At least so long between two plans that are verified."""
@@ -276,7 +279,8 @@ def _cool(search: Search, monitor: Monitor, budget: Budget) -> None:
             part = (budget.used - start) / max(1e-9, 1 - start)
             if part >= until:
                 break
-            budget.done += search.steps(_slack(search, 1 - (part - first) / (until - first)))
+            steps = budget.done / max(part, 1e-9) * (until - first)  # of this cycle, at the pace so far
+            budget.done += search.steps(_slack(search, steps, 1 - (part - first) / (until - first)))
             if search.best != offered and monitor.elapsed - last_offer > OFFER_SECONDS:
                 monitor.offer(search.plan(), "lns")
                 offered, last_offer = search.best, monitor.elapsed
@@ -285,7 +289,8 @@ def _cool(search: Search, monitor: Monitor, budget: Budget) -> None:
         monitor.offer(search.plan(), "lns")
 
 
-def _slack(search: Search, heat: float) -> float:
-    """Loss accepted in the mean; ``heat`` goes from 1 to 0."""
+def _slack(search: Search, steps: float, heat: float) -> float:
+    """Loss accepted in the mean in a cycle of so many steps; ``heat`` goes from 1 to 0."""
     tasks = max(30, int(search.scope.free.sum()))
-    return HEAT * abs(search.best or 0) / tasks * min(1.0, HOT / tasks) * max(0.0, heat)
+    long = float(min(1.0, steps / (LONG * tasks)) ** COOLER)
+    return HEAT * abs(search.best or 0) / tasks * long * max(0.0, heat)

@@ -7,7 +7,7 @@ from optalloc.problem import FREE, REJECTED
 from optalloc.solvers.jit import Whole, kernel, part
 from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.draws import below, uniform
-from optalloc.solvers.lns.neighbours import NAMES, TARGET, choose
+from optalloc.solvers.lns.neighbours import NAMES, PUSH, TARGET, choose
 from optalloc.solvers.lns.placing import (
     best_start,
     earliest,
@@ -19,6 +19,7 @@ from optalloc.solvers.lns.placing import (
     take_out,
     task_row,
     value,
+    within,
 )  # fmt: skip
 from optalloc.solvers.lns.profiles import NEVER, fit
 
@@ -108,8 +109,21 @@ def _insert(c: Any, x: Any, s: Any, j: int, count: int, theta: float, blink: flo
 
 
 @part
-def _insert_all(c: Any, x: Any, s: Any, found: int, count: int, theta: float) -> Whole:
-    """Put the tasks taken out back, each as soon as its predecessors are; returns how many were."""
+def _insert_again(c: Any, s: Any, j: int, m: int) -> bool:
+    """Put waiting task j as early as mode m allows."""
+    start = earliest(c, s, j, m) if m >= 0 else NEVER
+    if start >= NEVER or not (c[at.FORMS] == 1 or within(c, s, j, m, start)):
+        return False
+    place(c, s, j, m, start)
+    return True
+
+
+@part
+def _insert_all(c: Any, x: Any, s: Any, found: int, count: int, theta: float, stay: float) -> Whole:
+    """Put the tasks taken out back, each as soon as its predecessors are; returns how many were.
+
+    All but the first keep the mode in ``KEY`` with probability ``stay``, where they can.
+    """
     for done in range(found):
         n = done
         while n < found and not _ready(c, s, s[_out(c, n) + at.ORDER]):
@@ -120,6 +134,9 @@ def _insert_all(c: Any, x: Any, s: Any, found: int, count: int, theta: float) ->
         for i in range(n, done, -1):
             s[_out(c, i) + at.ORDER] = s[_out(c, i - 1) + at.ORDER]
         s[_out(c, done) + at.ORDER] = j
+        stays = stay > 0.0 and done > 0 and uniform(c, s) < stay
+        if stays and _insert_again(c, s, j, s[c[at.KEY] + j]):
+            continue
         if not _insert(c, x, s, j, count, theta, BLINK):
             return done
     return found
@@ -146,11 +163,13 @@ def _order_key(c: Any, s: Any, kind: int, n: int) -> Whole:
 @part
 def _order(c: Any, s: Any, operator: int, found: int) -> None:
     kind = below(c, s, 5)
+    if operator == PUSH and kind != 1 and kind != 4:
+        kind = 5
     for n in range(found):
         s[c[at.KEY] + s[_out(c, n) + at.PICKED]] = _order_key(c, s, kind, n)
-    if operator == TARGET or kind == 3:
+    if operator in (TARGET, PUSH) or kind == 3:
         # One of them comes first.
-        first = 0 if operator == TARGET else below(c, s, found)
+        first = below(c, s, found) if kind == 3 and operator != TARGET else 0
         s[c[at.KEY] + s[_out(c, first) + at.PICKED]] = -1
     for n in range(found):
         j, i = s[_out(c, n) + at.PICKED], n
@@ -316,7 +335,13 @@ def _step(c: Any, x: Any, s: Any, size: int, count: int, theta: float, slack: fl
     if found > 0:
         _take_out_all(c, s, found)
         _order(c, s, operator, found)
-    done = _insert_all(c, x, s, found, count, theta)
+    stay = 0.0
+    if operator == PUSH:
+        # So many tasks can be put back only because most do not look for another mode.
+        stay = 0.8 + 0.2 * uniform(c, s)
+        for n in range(found):
+            s[c[at.KEY] + s[_out(c, n) + at.PICKED]] = s[_out(c, n) + at.OLD_MODE]
+    done = _insert_all(c, x, s, found, count, theta, stay)
     _unbias(c, s)
     moved, after = 0, value(c, s, 0)
     # Gaps are closed only where that has helped enough before.

@@ -7,7 +7,7 @@ from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.draws import below
 from optalloc.solvers.lns.placing import held_row, mode_row, own, plan_row, priced, replica_row, task_row
 
-__all__ = ["NAMES", "TARGET", "choose"]
+__all__ = ["NAMES", "PUSH", "TARGET", "choose"]
 
 NAMES: Final = (
     "random",
@@ -21,10 +21,11 @@ NAMES: Final = (
     "open",
     "reroute",
     "target",
+    "push",
 )
 """The neighbourhoods in the order of their numbers."""
 
-RANDOM, ON_NODE, ON_TWO_NODES, WINDOW, ON_DATASET, LAST, CHAIN, CLOSE, OPEN, REROUTE, TARGET = range(
+RANDOM, ON_NODE, ON_TWO_NODES, WINDOW, ON_DATASET, LAST, CHAIN, CLOSE, OPEN, REROUTE, TARGET, PUSH = range(
     len(NAMES)
 )
 
@@ -130,8 +131,8 @@ def _worth(c: Any, x: Any, j: int, m: int, start: int) -> Real:
 
 
 @part
-def _target(c: Any, x: Any, s: Any, count: int) -> Whole:
-    """A task that is far from where the prices would put it, and those that are there."""
+def _misplaced(c: Any, x: Any, s: Any) -> Whole:
+    """The one of four tasks that is farthest from where the prices would put it."""
     seed = _a_task(c, s)
     most = _regret(c, x, s, seed)
     for _ in range(3):
@@ -139,6 +140,13 @@ def _target(c: Any, x: Any, s: Any, count: int) -> Whole:
         regret = _regret(c, x, s, j)
         if regret > most:
             seed, most = j, regret
+    return seed
+
+
+@part
+def _target(c: Any, x: Any, s: Any, count: int) -> Whole:
+    """A task that is far from where the prices would put it, and those that are there."""
+    seed = _misplaced(c, x, s)
     task = task_row(c, seed)
     if c[task + at.WANT_MODE] >= 0:
         node, middle = c[mode_row(c, c[task + at.WANT_MODE]) + at.NODE], c[task + at.WANT_START]
@@ -152,6 +160,24 @@ def _target(c: Any, x: Any, s: Any, count: int) -> Whole:
         s[c[at.KEY] + j] = away + _noise(draw, j, 2 * _TICK) if near else _FAR
     s[c[at.KEY] + seed] = -1
     return _nearest(c, s, count)
+
+
+@part
+def _push(c: Any, x: Any, s: Any) -> Whole:
+    """A task, and all that a node does from some time on: there is room for it wherever it goes."""
+    seed = _misplaced(c, x, s) if below(c, s, 2) == 0 else _a_task(c, s)
+    task, other, where = task_row(c, seed), _a_task(c, s), below(c, s, 3)
+    node, since = _fact(c, s, seed if where == 1 else other, at.NODE), s[plan_row(c, other) + at.START]
+    if where == 0 and c[task + at.WANT_MODE] >= 0:
+        node, since = c[mode_row(c, c[task + at.WANT_MODE]) + at.NODE], c[task + at.WANT_START]
+    if node < 0:
+        return 0
+    for j in range(c[at.TASKS]):
+        start = s[plan_row(c, j) + at.START]
+        on = c[task_row(c, j) + at.IS_FREE] and _fact(c, s, j, at.NODE) == node
+        s[c[at.KEY] + j] = start if on and start >= since else _FAR
+    s[c[at.KEY] + seed] = -1
+    return _nearest(c, s, at.MOST_OUT)
 
 
 @part
@@ -256,6 +282,8 @@ def choose(c: Any, x: Any, s: Any, operator: int, count: int) -> Whole:
         return _reroute(c, s)
     if operator == TARGET:
         return _target(c, x, s, count)
+    if operator == PUSH:
+        return _push(c, x, s)
     if operator == CHAIN:
         return _chain(c, s, count)
     return _related(c, s, operator, count)

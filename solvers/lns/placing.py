@@ -15,7 +15,7 @@ from optalloc.solvers.lns.profiles import NEVER, fit, reserve
 
 __all__ = [
     "best_start", "charges", "earliest", "held_row", "increase", "may_drop", "mode_row", "place", "plan_row",
-    "replica_row", "take_out", "task_row", "value",
+    "replica_row", "take_out", "task_row", "value", "within",
 ]  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def _room(c: Any, s: Any, f: int, j: int) -> Whole:
 
 
 @part
-def _within(c: Any, s: Any, j: int, m: int, start: int) -> bool:
+def within(c: Any, s: Any, j: int, m: int, start: int) -> bool:
     """Whether placing task j passes no cap."""
     money = charges(c, s, m, start, False)
     for f in range(1, c[at.FORMS]):  # noqa: SIM110 (kernels have no generators)
@@ -250,7 +250,7 @@ def best_start(
         guide = float(increase(c, s, 0, j, m, start, money))
         if theta > 0.0:
             guide += theta * priced(c, x, m, start)
-        if guide < best and (c[at.FORMS] == 1 or _within(c, s, j, m, start)):
+        if guide < best and (c[at.FORMS] == 1 or within(c, s, j, m, start)):
             best, best_mode, best_at = guide, m, start
     return best_mode, best_at, best
 
