@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from optalloc.environment.costs import Costs
 from optalloc.environment.prospects import Prospects
 from optalloc.environment.scales import Floats, Scales
 from optalloc.problem import ABSENT, FREE, NEVER, Bools, Ints
@@ -67,7 +68,7 @@ class Board:
     rows, ptr, owner
         Their rows one after the other; those of ``tasks[w]`` are ``rows[ptr[w]:ptr[w + 1]]``.
     open
-        (N,) rows that have a placement within the limits.
+        (N,) rows that have a placement within the plan limits.
     start, end, charge
         (N,) of these placements; money for transfers and purchases, of which those that others need until the next
         event are paid already.
@@ -99,7 +100,6 @@ class Board:
         self.price = Priced(self.desk).price
         self.seen = self.simulator.scope.free & (np.array(self.simulator.firm.mode) != ABSENT)
         self.scales.see(np.flatnonzero(self.seen).tolist())
-        self._refused: set[int] = set()
         self._left: set[int] = set()
         self.look()
 
@@ -122,18 +122,27 @@ class Board:
         self.owner = np.repeat(np.arange(len(self.tasks)), np.diff(self.ptr))
         start = self.prospects.start[self.rows]
         self.open: Bools = start < NEVER
-        if self._refused:
-            self.open &= ~np.isin(self.rows, list(self._refused))
         self.start: Ints = np.where(self.open, start, 0)
         self.end: Ints = np.where(self.open, start + layout.duration[self.rows], 0)
         unpaid = np.where(np.array([*table.bought, 1]) > 0, 0, np.append(self.problem.purchase_cost, 0))
         self.charge: Ints = self.prospects.egress[self.rows] + unpaid[layout.buy[self.rows]].sum(axis=1)
-        self.increase = [
-            cost.increase(self.rows, self.end, self.charge, table.makespan) for cost in self.ground.costs
-        ]
+        self.increase = [self._added(cost) for cost in self.ground.costs]
+        self.open &= self._within_limits()
         priced = self.increase[0] / self.problem.scale + self.price * self.ground.held[self.rows]
         self.primary: Floats = np.where(self.open, priced, np.inf)
         self._find_best()
+
+    def _added(self, cost: Costs) -> Ints:
+        """(N,) what each row adds to a form."""
+        return cost.increase(self.rows, self.end, self.charge, self.simulator.table.makespan)
+
+    def _within_limits(self) -> Bools:
+        """(N,) rows that leave room in the plan limits for the other tasks of the queue at their least."""
+        allowed, limits = np.ones(len(self.rows), dtype=bool), self.desk.limits
+        tasks = self.ground.layout.task[self.rows]
+        for cost, least, slack in zip(self.ground.limits, limits.least, limits.slack, strict=True):
+            allowed &= self._added(cost) - least[tasks] <= slack
+        return allowed
 
     def _find_best(self) -> None:
         """By the key of the rule: primary, the other levels, the end, the mode."""
@@ -193,12 +202,12 @@ class Board:
         return chain if chain and self.desk.limits.allow_rejection(chain) else ()
 
     # deciding ---------------------------------------------------------------------------------------------
-    def decide(self, task: int, at: int) -> bool | None:
+    def decide(self, task: int, at: int) -> bool:
         """Place the task in the row at a position, reject it, or leave it for later.
 
         Returns
         -------
-        Whether it is for good; None: the plan limits refuse the row, which is closed now.
+        Whether it is for good.
         """
         if at == LATER:
             self._left.add(task)
@@ -211,14 +220,8 @@ class Board:
         placement = self.simulator.table.earliest(task, self.ground.layout.mode.item(row))
         if placement is None or placement.start != self.start[at]:
             raise RuntimeError(f"Task {task}: the board does not know where mode {row} would be placed.")
-        if not self.desk.allows(placement):
-            self._refused.add(row)
-            self.look()
-            return None
         for_good = self.desk.commit(placement)
         self.prospects.committed(placement, for_good)
-        if self.problem.limits:
-            self._refused.clear()
         self.look()
         return for_good
 

@@ -22,8 +22,8 @@ class Ground:
     ----------
     layout
         Its modes as rows.
-    costs
-        Of each level of the objective.
+    costs, limits
+        Of each level of the objective, and of each plan limit.
     isolated, known
         Units and facts for the features.
     weight
@@ -39,6 +39,7 @@ class Ground:
         self.problem = problem
         self.layout = Layout(problem)
         self.costs = [Costs(self.layout, level) for level in problem.levels]
+        self.limits = [Costs(self.layout, limit.form) for limit in problem.limits]
         self.isolated = Isolated(self.layout, self.costs[0])
         self.known = Known(self.layout)
         completion = problem.levels[0].completion
