@@ -12,6 +12,7 @@ from optalloc.cli.generate import generate
 from optalloc.cli.listing import list_
 from optalloc.cli.plot import plot
 from optalloc.cli.solve import solve
+from optalloc.cli.train import train
 from optalloc.cli.verify import verify
 
 __all__ = ["app"]
@@ -32,6 +33,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "bound": bound,
     "verify": verify,
     "compare": compare,
+    "train": train,
     "generate": generate,
     "compose": compose,
     "import": import_,

@@ -1,37 +1,37 @@
-"""One line on the terminal while a solver works: best plan, bound, gap."""
+"""One line on the terminal while something works: best plan, bound, gap."""
 
 import sys
 from types import TracebackType
+from typing import Self
 
 from optalloc.errors import visible
 from optalloc.result import CurvePoint
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "Status"]
 
 
-class Progress:
-    """Shows the latest point of the anytime curve on standard error, if that is a terminal.
+class Status:
+    """A line on standard error, if that is a terminal.
 
     Parameters
     ----------
     title
-        What is being solved.
-    time_limit
-        Seconds.
+        What is being done.
+    hint
+        Shown until there is something to say.
     """
 
-    def __init__(self, title: str, time_limit: float):
+    def __init__(self, title: str, hint: str):
         self.title = title
-        self.time_limit = time_limit
         self._status = None
         if sys.stderr.isatty():
             from rich.console import Console
             from rich.markup import escape
 
             self.title = escape(visible(title))
-            self._status = Console(stderr=True).status(f"{self.title} ... (Ctrl-C keeps the best plan)")
+            self._status = Console(stderr=True).status(f"{self.title} ... ({hint})")
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         if self._status is not None:
             self._status.start()
         return self
@@ -42,15 +42,32 @@ class Progress:
         if self._status is not None:
             self._status.stop()
 
+    def update(self, text: str) -> None:
+        """Show ``text`` behind the title."""
+        if self._status is not None:
+            self._status.update(f"{self.title}  {text}")
+
+
+class Progress(Status):
+    """Shows the latest point of the anytime curve.
+
+    Parameters
+    ----------
+    title
+        What is being solved.
+    time_limit
+        Seconds.
+    """
+
+    def __init__(self, title: str, time_limit: float):
+        super().__init__(title, "Ctrl-C keeps the best plan")
+        self.time_limit = time_limit
+
     def event(self, point: CurvePoint) -> None:
         """Show ``point``."""
-        if self._status is None:
-            return
         plan, bound = ("-" if v is None else f"{v:,}" for v in (point.objective, point.bound))
         spent = f"{point.seconds:.1f} of {self.time_limit:g} s"
-        self._status.update(
-            f"{self.title}  {spent}  plan {plan}  bound {bound}  gap {_gap(point)}  ({point.source})"
-        )
+        self.update(f"{spent}  plan {plan}  bound {bound}  gap {_gap(point)}  ({point.source})")
 
 
 def _gap(point: CurvePoint) -> str:

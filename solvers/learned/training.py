@@ -7,14 +7,15 @@ are never learned from; the first judged are the initial ones.
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from optalloc.solvers.interrupts import cut
 from optalloc.solvers.learned.policy import Scorer
 from optalloc.solvers.learned.practice import TRAINING, VALIDATION, Family, ratios
 
-__all__ = ["Judged", "Trainer", "Training", "run_training"]
+__all__ = ["Judged", "Run", "Trainer", "Training", "run_training"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -91,6 +92,8 @@ class Judged:
     ----------
     ratio
         Mean objective over that of `replan-index`.
+    facts
+        What the learner said about its last iteration.
     """
 
     iteration: int
@@ -99,51 +102,112 @@ class Judged:
     facts: dict[str, float]
 
 
+@dataclass(eq=False)
+class Run:
+    """Where a training run stands.
+
+    Attributes
+    ----------
+    weights, state
+        Of the learner, after so many iterations.
+    best
+        Weights of the look with the least ratio.
+    seconds
+        Spent so far, in all parts of the run.
+    interrupted
+        Ctrl-C has ended it.
+    """
+
+    weights: Arrays
+    state: Arrays
+    best: Arrays
+    iteration: int = 0
+    seconds: float = 0.0
+    looks: list[Judged] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def best_look(self) -> Judged | None:
+        """The look with the least ratio; the first of them."""
+        return min(self.looks, key=lambda look: look.ratio, default=None)
+
+    @property
+    def judged(self) -> bool:
+        """The weights of now have been looked at."""
+        return bool(self.looks) and self.looks[-1].iteration == self.iteration
+
+
 def run_training(
     trainer: Trainer,
     args: Training,
     *,
-    say: Callable[[Judged, Judged], None] = lambda last, best: None,
+    resumed: Run | None = None,
+    say: Callable[[Run], None] = lambda run: None,
+    keep: Callable[[Run], None] = lambda run: None,
     stop: Callable[[], bool] = lambda: False,
-) -> tuple[Arrays, list[Judged]]:
-    """Iterate until the time or the iterations are over.
+) -> Run:
+    """Iterate until the time or the iterations are over. Ctrl-C ends it after the last whole iteration.
 
     Parameters
     ----------
+    resumed
+        What goes on here; the trainer has its weights and state.
     say
-        Told every look at the validation instances, and the best so far.
+        Told where the run stands after each iteration and each look at the validation instances.
+    keep
+        The same after each look, and at the end.
     stop
         Asked before each iteration.
-
-    Returns
-    -------
-    The best weights, and all looks.
     """
-    began = time.monotonic()
+    run = resumed or Run(_copied(trainer.weights), trainer.state(), _copied(trainer.weights))
+    before, began = run.seconds, time.monotonic()
+
+    def told() -> None:
+        run.seconds = before + time.monotonic() - began
+        say(run)
+
+    def look(facts: dict[str, float]) -> None:
+        cut(lambda: _judge(run, trainer, args, before + time.monotonic() - began, facts))
+        told()
+        keep(run)
+
+    facts: dict[str, float] = {}
+    try:
+        if not run.looks:
+            look(facts)
+        while not stop() and _goes_on(args, run):
+            facts = cut(lambda: trainer.iterate(run.iteration))
+            run.weights, run.state, run.iteration = (
+                _copied(trainer.weights),
+                trainer.state(),
+                run.iteration + 1,
+            )
+            told()
+            if run.iteration % args.judge_every == 0:
+                look(facts)
+        if not run.judged:
+            look(facts)
+    except KeyboardInterrupt:
+        run.interrupted = True
+        keep(run)
+    return run
+
+
+def _judge(run: Run, trainer: Trainer, args: Training, seconds: float, facts: dict[str, float]) -> None:
+    """Look at the validation instances; better weights are the best from now on."""
+    scorer = trainer.scorer(run.weights)
     seeds = range(VALIDATION, VALIDATION + args.judges)
-    best = trainer.weights
-    looks: list[Judged] = []
-
-    def judge(iteration: int, facts: dict[str, float]) -> None:
-        nonlocal best
-        weights = {name: array.copy() for name, array in trainer.weights.items()}
-        scorer = trainer.scorer(weights)
-        ratio = float(np.mean([ratios(scorer, family, seeds) for family in args.families]))
-        if all(ratio < look.ratio for look in looks):
-            best = weights
-        looks.append(Judged(iteration, time.monotonic() - began, ratio, facts))
-        say(looks[-1], min(looks, key=lambda look: look.ratio))
-
-    judge(0, {})
-    iteration = 0
-    while not stop() and _goes_on(args, iteration, time.monotonic() - began):
-        facts = trainer.iterate(iteration)
-        iteration += 1
-        if iteration % args.judge_every == 0:
-            judge(iteration, facts)
-    return best, looks
+    ratio = float(np.mean([ratios(scorer, family, seeds) for family in args.families]))
+    best = run.best_look
+    if best is None or ratio < best.ratio:
+        run.best = run.weights
+    run.looks.append(Judged(run.iteration, seconds, ratio, facts))
 
 
-def _goes_on(args: Training, iteration: int, seconds: float) -> bool:
-    in_time = not args.minutes or seconds < 60 * args.minutes
-    return in_time and (not args.iterations or iteration < args.iterations)
+def _copied(arrays: Arrays) -> Arrays:
+    return {name: array.copy() for name, array in arrays.items()}
+
+
+def _goes_on(args: Training, run: Run) -> bool:
+    in_time = not args.minutes or run.seconds < 60 * args.minutes
+    return in_time and (not args.iterations or run.iteration < args.iterations)

@@ -10,7 +10,10 @@ import numpy as np
 from optalloc.errors import Fault, InputError
 from optalloc.io.atomic import write_bytes, write_text
 
-__all__ = ["MOST_BYTES", "SHIPPED", "load_weights", "save_weights", "shipped_weights", "weights_path"]
+__all__ = [
+    "MOST_BYTES", "SHIPPED", "load_weights", "read_arrays", "read_facts", "same_kind", "save_weights",
+    "shipped_weights", "weights_path",
+]  # fmt: skip
 
 MOST_BYTES: Final = 2_000_000
 """Largest file of weights that is read."""
@@ -35,7 +38,7 @@ def save_weights(path: Path, weights: Arrays, about: Mapping[str, Any]) -> None:
     from safetensors.numpy import save
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, save({name: np.ascontiguousarray(array) for name, array in weights.items()}))
+    write_bytes(path, save({name: np.asarray(array, order="C") for name, array in weights.items()}))
     write_text(path.with_suffix(".json"), json.dumps(about, indent=1, sort_keys=True) + "\n")
 
 
@@ -52,28 +55,71 @@ def load_weights(path: Path, like: Arrays) -> tuple[dict[str, np.ndarray], dict[
     InputError
         There is no such file, it is too large, is no safetensors file, or holds something else.
     """
+    found = read_arrays(path)
+    wrong = [name for name in sorted({*found, *like}) if not same_kind(found.get(name), like.get(name))]
+    if wrong:
+        raise _fault(
+            path, f"holds other weights than this version reads: {', '.join(wrong)}; train them anew"
+        )
+    return found, read_facts(path)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of a safetensors file; nothing but numbers is read from it.
+
+    Raises
+    ------
+    InputError
+        As `load_weights`.
+    """
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    def fault(message: str) -> InputError:
-        return InputError(Fault(str(path), message))
+    content = _content(path)
+    try:
+        found = load(content)
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise _fault(path, f"is no safetensors file that can be read: {error}") from None
+    if not all(
+        np.issubdtype(array.dtype, np.number) and np.isfinite(array).all() for array in found.values()
+    ):
+        raise _fault(path, "holds what is no finite number")
+    return found
 
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """The JSON file beside a safetensors file.
+
+    Raises
+    ------
+    InputError
+        As `load_weights`.
+    """
+    beside = path.with_suffix(".json")
+    try:
+        facts = json.loads(_content(beside))
+    except (ValueError, RecursionError) as error:
+        raise _fault(beside, f"is no JSON file: {error}") from None
+    if not isinstance(facts, dict):
+        raise _fault(beside, "must hold one JSON object")
+    return facts
+
+
+def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise fault(f"is larger than {MOST_BYTES:,} bytes, the most that is read")
-        found = load(path.read_bytes())
-        about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise fault(f"{error.filename} does not exist; `optalloc train` writes both files") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise fault(f"cannot be read as weights: {error}") from None
-    wrong = [name for name in sorted({*found, *like}) if not _same_kind(found.get(name), like.get(name))]
-    if wrong:
-        raise fault(f"holds other weights than this version reads: {', '.join(wrong)}; train them anew")
-    if not all(np.isfinite(array).all() for array in found.values()):
-        raise fault("holds numbers that are not finite")
-    return found, about
+            raise _fault(path, f"is larger than {MOST_BYTES:,} bytes, the most that is read")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise _fault(path, "does not exist; `optalloc train` writes it") from None
+    except OSError as error:
+        raise _fault(path, f"cannot be read: {error.strerror}") from None
 
 
-def _same_kind(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+def _fault(path: Path, message: str) -> InputError:
+    return InputError(Fault(str(path), message))
+
+
+def same_kind(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    """Two arrays of the same shape and type."""
     return one is not None and other is not None and one.shape == other.shape and one.dtype == other.dtype
