@@ -1,4 +1,4 @@
-"""The command line: ``optalloc solve | bound | verify | compare | train | generate | import | export | plot | list``."""
+"""The command line: ``optalloc solve | bound | verify | compare | train | generate | export | plot | list`` ..."""
 
 import os
 import sys

@@ -21,13 +21,15 @@ from optalloc.solvers.registry import summary_of
 __all__ = ["scorer_of"]
 
 
-def scorer_of(name: str, weights: str | Path) -> Scorer:
+def scorer_of(name: str, weights: str | Path, option: str = "weights") -> Scorer:
     """The scheduler of a name with its weights.
 
     Parameters
     ----------
     weights
         A file, or the name of shipped ones.
+    option
+        Which gives them; named in faults.
 
     Raises
     ------
@@ -38,18 +40,18 @@ def scorer_of(name: str, weights: str | Path) -> Scorer:
     if path.suffix != ".safetensors" and path.name == str(weights):
         path = weights_path(path.name)
         if not path.exists():
-            raise _not_shipped(name, str(weights))
+            raise _not_shipped(name, str(weights), option)
     scheduler = SCHEDULERS[name]
     return scheduler.make(load_weights(path, scheduler.initial(0))[0])
 
 
-def _not_shipped(name: str, weights: str) -> InputError:
+def _not_shipped(name: str, weights: str, option: str) -> InputError:
     known = ", ".join(shipped_weights()) or "none"
     return InputError(
         Fault(
-            "options.weights",
+            f"options.{option}",
             f"no weights named {weights!r} are shipped (shipped: {known}); train some with "
-            f"`optalloc train {name} --out DIR` and give weights=DIR/{name}.safetensors",
+            f"`optalloc train {name} --out DIR` and give {option}=DIR/{name}.safetensors",
         )
     )
 
@@ -75,9 +77,7 @@ def _lookahead(request: Request, simulator: Simulator) -> Policy:
 def _base(name: str, problem: Problem) -> OnlineRule:
     if name == "replan-index":
         return replan_index
-    if name != "es-index":
-        raise InputError(Fault("options.base", f"must be replan-index or es-index, got {name!r}"))
-    scorer, ground = scorer_of(name, name), Ground(problem)
+    scorer, ground = scorer_of("es-index", name, "base"), Ground(problem)
 
     def rule(desk: OnlineDesk) -> None:
         LearnedPolicy(ground, desk.simulator, scorer, desk.seed).act()
