@@ -5,6 +5,7 @@ from fractions import Fraction
 from random import Random
 
 import pytest
+from support.learned import written
 from support.online import CHANGES, compiled, decisions, drawn, random_problem, split
 from support.problems import Mode, Replica, Task, make_problem
 from support.random_instances import random_instance
@@ -16,6 +17,7 @@ from optalloc.scope import full_scope
 from optalloc.simulation import RESERVE, Simulator, simulate
 from optalloc.solvers import registry
 from optalloc.solvers.base import Monitor, Request
+from optalloc.solvers.learned.weights import shipped_weights
 from optalloc.solvers.online import online_policy
 from optalloc.solvers.online.backfill import conservative_backfill, easy_backfill
 from optalloc.solvers.online.desk import OnlineDesk
@@ -28,7 +30,11 @@ from optalloc.solvers.registry import get_solver, solver_names
 from optalloc.solvers.rules import RULES
 from optalloc.solvers.run import solve
 
-SMALL = {"rolling": {"deterministic": 0.02}, "rollout": {"tasks": 1}}
+SMALL = {
+    "rolling": {"deterministic": 0.02},
+    "rollout": {"tasks": 1},
+    "lookahead": {"tasks": 2, "modes": 2},
+}
 """Options that keep a policy fast and its work the same on every machine."""
 
 
@@ -40,12 +46,32 @@ def forms():
         for discipline in ("replan", "reserve") if both else ("",):
             more = {"discipline": discipline} if discipline else {}
             yield pytest.param(name, given | more, id=f"{name}-{discipline}".rstrip("-"))
+    for name in solver_names("learned"):
+        option = "base" if name == "lookahead" else "weights"
+        scheduler = "es-index" if name == "lookahead" else name
+        given = SMALL.get(name, {})
+        yield pytest.param(name, given | {option: RANDOM + scheduler}, id=f"{name}-random")
+        if scheduler in shipped_weights():
+            yield pytest.param(name, given | {option: scheduler}, id=f"{name}-shipped")
+
+
+RANDOM = "random weights of "
+"""Begins options that stand for a file of such weights."""
+
+
+def filled(options, folder):
+    """Options in which files of random weights are named, which are there now."""
+    return {
+        key: str(written(value.removeprefix(RANDOM), folder)) if str(value).startswith(RANDOM) else value
+        for key, value in options.items()
+    }
 
 
 def traced(problem, name, options, folder):
     """(result, trace) of a policy."""
     path = folder / "trace.jsonl"
-    result = solve(problem, name, threads=1, time_limit=100, options=options | {"trace": str(path)})
+    given = filled(options, folder) | {"trace": str(path)}
+    result = solve(problem, name, threads=1, time_limit=100, options=given)
     return result, [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -113,7 +139,7 @@ def test_a_policy_that_looks_ahead_is_caught(worlds, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "options"), list(forms()))
-def test_plans_are_verified_or_dead_ends_reported(name, options):
+def test_plans_are_verified_or_dead_ends_reported(name, options, tmp_path):
     """On random instances with every feature; a policy never claims an error, and says where it got stuck."""
     held = 0
     for profile, seeds in (("small", range(3)), ("tiny", range(4)), ("medium", range(3))):
@@ -121,7 +147,7 @@ def test_plans_are_verified_or_dead_ends_reported(name, options):
             problem = random_problem(seed, profile)
             if problem is None or (name == "rolling" and profile == "medium"):
                 continue
-            result = solve(problem, name, threads=1, options=options)
+            result = solve(problem, name, threads=1, options=filled(options, tmp_path))
             assert result.status in (Status.FEASIBLE, Status.OPTIMAL, Status.NO_SOLUTION), result.message
             assert (result.plan is None) == result.message.startswith("dead end at tick")
             held += result.plan is not None
