@@ -4,6 +4,7 @@ import json
 from fractions import Fraction
 from random import Random
 
+import numpy as np
 import pytest
 from support.learned import written
 from support.online import CHANGES, compiled, decisions, drawn, random_problem, split
@@ -17,6 +18,9 @@ from optalloc.scope import full_scope
 from optalloc.simulation import RESERVE, Simulator, simulate
 from optalloc.solvers import registry
 from optalloc.solvers.base import Monitor, Request
+from optalloc.solvers.learned.ground import Ground
+from optalloc.solvers.learned.policy import run_episode
+from optalloc.solvers.learned.rule import RuleScorer
 from optalloc.solvers.learned.weights import shipped_weights
 from optalloc.solvers.online import online_policy
 from optalloc.solvers.online.backfill import conservative_backfill, easy_backfill
@@ -117,6 +121,38 @@ def test_no_policy_looks_ahead(name, options, worlds, tmp_path):
         assert decisions(traced(changed, name, options, tmp_path)[1], tick) == mine
         compared += len(mine)
     assert compared > 0
+
+
+class Watching(RuleScorer):
+    """`replan-index` that notes what it could see at each decision."""
+
+    def __init__(self):
+        self.seen = []
+
+    def task(self, event, positions):
+        best = event.board.best[positions]
+        parts = (event.moment, event.tasks(positions), event.rows(best, best))
+        self.seen.append((event.board.clock, np.concatenate([part.ravel() for part in parts])))
+        return super().task(event, positions)
+
+
+def test_no_feature_shows_the_future():
+    """Not even where the decision would be the same: on presets, numbers at all decisions up to the change."""
+    compared = 0
+    for number, preset in enumerate(("market", "geo", "edge", "contended", "market", "pipeline")):
+        document = drawn(preset, 10, number)
+        moment, _ = split(document)
+        for alter in CHANGES.values():
+            seen = []
+            for problem in (compiled(document), compiled(alter(document, Random(number)))):
+                scorer = Watching()
+                run_episode(Ground(problem), Simulator(full_scope(problem)), scorer)
+                until = int(moment // document["tick_seconds"])
+                seen.append([numbers for clock, numbers in scorer.seen if clock <= until])
+            for mine, other in zip(*seen, strict=True):
+                np.testing.assert_allclose(mine, other, rtol=0, atol=1e-6)
+                compared += len(mine)
+    assert compared > 1000
 
 
 def test_a_policy_that_looks_ahead_is_caught(worlds, tmp_path, monkeypatch):

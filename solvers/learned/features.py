@@ -60,7 +60,8 @@ class Event:
         """(D + 1,) tasks of the queue that could read each dataset."""
         load = self.ground.isolated.duration[self.queue].sum() / board.scales.time / self.ground.devices
         self.load = share(load)
-        self.held_before = len(simulator.firm.held) / max(1, problem.num_replicas)
+        held = problem.replica_dataset[list(simulator.firm.held)]
+        self.held_before = share((self.popularity[held] > 0).sum() / 10)
 
     # the moment -------------------------------------------------------------------------------------------
     def look(self) -> None:
