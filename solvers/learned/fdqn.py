@@ -152,7 +152,7 @@ class Estimate:
         w = self.weights
         hidden = torch.relu(batch.options @ w["encoder.1.weight"] + w["encoder.1.bias"])
         hidden = torch.relu(hidden @ w["encoder.2.weight"] + w["encoder.2.bias"])
-        heads = hidden @ w["heads.weight"] + w["heads.bias"]
+        heads = hidden @ w["heads.weight"] + batch.options @ w["linear.weight"] + w["heads.bias"]
         residual = heads.gather(1, batch.level[:, None]).squeeze(1)
         return torch.exp(w["scale"])[batch.level] * (batch.score + residual)
 

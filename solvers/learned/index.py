@@ -1,4 +1,4 @@
-"""The index of `es-index`: that of `replan-index` with eighteen more weights.
+"""The index of `es-index`: that of `replan-index` with twenty more weights.
 
 The score of a task is log urgency plus a weighted sum of some of its features; that of a row is minus its priced
 increase, in mean objectives, plus such a sum. All weights zero: `replan-index`.
@@ -17,7 +17,7 @@ from optalloc.solvers.learned.policy import urgency
 __all__ = ["NAMES", "IndexScorer"]
 
 _OF_TASK: Final = ("slack", "time_left", "age", "sufferage")
-_OF_BEST: Final = ("delay", "charge", "lacking")
+_OF_BEST: Final = ("delay", "duration", "charge", "lacking", "priced")
 _OF_ROW: Final = (
     "delay", "charge", "charge_shared", "popularity", "lacking", "staged", "priced", "late", "utility", "reject",
     "later",

@@ -3,7 +3,7 @@
 One encoder describes every option of every level (a task, data, a node, a number of devices) by the same columns, so
 that one set of weights serves any number of each:
 
-    h(x) = relu(W2 relu(W1 x + b1) + b2),    residual of level l: heads[l] . h(x) + heads_bias[l]
+    h(x) = relu(W2 relu(W1 x + b1) + b2),    residual of level l: heads[l] . h(x) + linear[l] . x + bias[l]
 
 and one small network values the moment by the mean and the maximum of the columns over the tasks that wait.
 """
@@ -72,7 +72,8 @@ def initial(seed: int) -> dict[str, Singles]:
     weights["value.2.weight"] *= np.float32(0.1)
     zeros = {
         "encoder.1.bias": (WIDTH,), "encoder.2.bias": (WIDTH,), "heads.weight": (WIDTH, len(LEVELS)),
-        "heads.bias": (len(LEVELS),), "value.1.bias": (WIDTH,), "value.2.bias": (1,),
+        "heads.bias": (len(LEVELS),), "linear.weight": (inputs, len(LEVELS)),
+        "value.1.bias": (WIDTH,), "value.2.bias": (1,),
     }  # fmt: skip
     weights |= {name: np.zeros(shape, dtype=np.float32) for name, shape in zeros.items()}
     return weights | {"scale": np.log(np.array(_SCALES, dtype=np.float32))}
@@ -101,7 +102,8 @@ class Network:
         w = self.weights
         hidden = np.maximum(options @ w["encoder.1.weight"] + w["encoder.1.bias"], 0)
         hidden = np.maximum(hidden @ w["encoder.2.weight"] + w["encoder.2.bias"], 0)
-        return np.asarray(hidden @ w["heads.weight"][:, level] + w["heads.bias"][level])
+        linear = options @ w["linear.weight"][:, level]
+        return np.asarray(hidden @ w["heads.weight"][:, level] + linear + w["heads.bias"][level])
 
 
 def visible(kind: str) -> np.ndarray:
