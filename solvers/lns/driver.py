@@ -31,11 +31,8 @@ CYCLES = (1, 3, 9)
 HEAT = 0.06
 """Loss accepted in the mean at the beginning of a long cycle, as a part of the objective per task."""
 
-LONG = 2_500
-"""Steps for each task from which a cycle is long."""
-
-COOLER = 0.8
-"""With fewer steps the loss falls with this power of their number."""
+LONG = 1_000
+"""Steps for each task from which a cycle is long; with fewer the loss is less in the same proportion."""
 
 OFFER_SECONDS = 0.4
 """At least so long between two plans that are verified."""
@@ -292,5 +289,5 @@ def _cool(search: Search, monitor: Monitor, budget: Budget) -> None:
 def _slack(search: Search, steps: float, heat: float) -> float:
     """Loss accepted in the mean in a cycle of so many steps; ``heat`` goes from 1 to 0."""
     tasks = max(30, int(search.scope.free.sum()))
-    long = float(min(1.0, steps / (LONG * tasks)) ** COOLER)
+    long = min(1.0, steps / (LONG * tasks))
     return HEAT * abs(search.best or 0) / tasks * long * max(0.0, heat)
