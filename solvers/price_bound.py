@@ -29,8 +29,10 @@ _GRACE = 0.5
 """Seconds that a proof may take when the time is up, for it to be worth beginning."""
 _BETWEEN_PROOFS = 1.0
 """Least seconds between two proofs while prices are still moving."""
-_LEAST_GAIN = 5e-5
-"""Refining ends when a pass gains less (relative)."""
+_LEAST_GAIN = 1e-5
+"""A pass that gains less (relative) has gained nothing."""
+_IDLE = 4
+"""Refining ends after so many passes in a row that have gained nothing."""
 _FINE = 2**10
 """Units to an objective unit where limits or earlier levels are weighed."""
 
@@ -57,20 +59,16 @@ class PriceBound:
 
 @solver("bound", summary="prices of capacity: a proven lower bound at every size, no plan")
 def run_bound(request: Request) -> Outcome:
-    """Bound the first level; later levels too where the levels before are at a proven optimum."""
-    if not prepare(request.monitor.should_stop):
-        request.monitor.bound(0, least_value(request.scope), "bound")
+    """Bound the first level."""
+    scope, monitor = request.scope, request.monitor
+    monitor.bound(0, least_value(scope), "bound")
+    if not prepare(monitor.should_stop):
         message = "the time was up before the bound was compiled; that takes half a minute, once"
-        return Outcome(_stopped(request.monitor), message=message)
-    if _SECONDS_PER_ROW * int(request.scope.problem.active.sum()) > request.monitor.remaining:
-        request.monitor.bound(0, least_value(request.scope), "bound")
-        return Outcome(_stopped(request.monitor), message="the time does not suffice for the first prices")
-    found = price_bound(
-        request.scope, request.monitor, 0, seed=request.seed, plan=request.monitor.best, refine=True
-    )
-    ended = Termination.COMPLETED if found.settled else _stopped(request.monitor)
-    if 0 not in request.monitor.bounds:
-        request.monitor.bound(0, least_value(request.scope), "bound")
+        return Outcome(_stopped(monitor), message=message)
+    if _SECONDS_PER_ROW * int(scope.problem.active.sum()) > monitor.remaining:
+        return Outcome(_stopped(monitor), message="the time does not suffice for the first prices")
+    found = price_bound(scope, monitor, 0, seed=request.seed, plan=monitor.best, refine=True)
+    ended = Termination.COMPLETED if found.settled else _stopped(monitor)
     info: dict[str, Any] = {}
     if found.proof is not None:
         info["certificate"] = certificate_document(found.proof.certificate)
@@ -122,7 +120,7 @@ def price_bound(
     if not begin.price.any():
         keeper.keep(layout, evaluate_prices(layout, begin))
     prices, rounds = begin, 1 + (_ROUNDS if weights.any and problem.num_tasks else 0)
-    settings = settings or Settings()
+    settings, idle = settings or Settings(), 0
     for round_ in count():
         known = keeper.value
         prices = ascend(
@@ -134,10 +132,10 @@ def price_bound(
             on_better=partial(keeper.consider, layout),
         )
         keeper.keep(layout, prices)
-        enough = not refine or (round_ >= rounds and not keeper.gained(known))
+        idle = 0 if round_ < rounds or keeper.gained(known) else idle + 1
         if keeper.should_stop():
             break
-        if round_ + 1 >= rounds and enough:
+        if round_ + 1 >= rounds and (not refine or idle >= _IDLE):
             keeper.best.settled = True
             break
         if weights.any:

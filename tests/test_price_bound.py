@@ -1,7 +1,8 @@
 """The price bound: never above an optimum, re-derived exactly by plain loops, refused when tampered with."""
 
 import json
-from dataclasses import replace
+import threading
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from support.oracle import TooLarge, enumerate_optimum
 from support.random_instances import begun_earlier, random_instance
 
 import optalloc as oa
-from optalloc.certificate import check_bound
+from optalloc.certificate import check_bound, combined
 from optalloc.errors import InputError
 from optalloc.generators import generate
 from optalloc.instance import read_instance
@@ -17,9 +18,10 @@ from optalloc.io.certificates import read_certificate, write_certificate
 from optalloc.io.faults import json_path
 from optalloc.scope import full_scope, start_intervals
 from optalloc.solvers.base import Monitor
-from optalloc.solvers.price_bound import least_value
-from optalloc.solvers.prices.ascent import STAGES, Settings, Stage, ascend, evaluate_prices, no_prices
-from optalloc.solvers.prices.layout import build_layout
+from optalloc.solvers.price_bound import least_value, price_bound
+from optalloc.solvers.prices.alike import alike_nodes
+from optalloc.solvers.prices.ascent import STAGES, Settings, Stage, ascend, cuts, evaluate_prices, no_prices
+from optalloc.solvers.prices.layout import build_layout, times
 from optalloc.solvers.prices.proof import prove
 
 QUICK = Settings(stages=(Stage(20, 12, 1.0, 0.05), Stage(60, 8, 0.3, 0.05)))
@@ -238,6 +240,94 @@ def test_candidate_starts_are_enough():
 def test_same_seed_same_prices(ladder):
     """Repeatable on one thread."""
     assert proof_of(ladder, seed=3).certificate == proof_of(ladder, seed=3).certificate
+
+
+def test_a_bound_by_itself_goes_on_until_nothing_is_gained():
+    """More than the first stages find, and it ends though time is unlimited."""
+    problem = oa.compile(generate("edge", tasks=20, seed=0))
+    scope = full_scope(problem)
+    first = price_bound(scope, Monitor(scope, np.inf), 0).proof.certificate.bound
+    result = oa.solve(problem, "bound")
+    assert result.termination == "COMPLETED"
+    assert result.bound > 1.1 * first
+
+
+def test_a_bound_under_a_limit_ends_as_well(ladder):
+    """Multipliers of limits move between passes; they raise the bound where the limit is felt."""
+    free = oa.solve(ladder, "bound").bound
+    tight = oa.compile(oa.with_objective(generate("ladder", tasks=12, seed=1), limits={"cost": 138}))
+    result = oa.solve(tight, "bound")
+    assert result.termination == "COMPLETED"
+    assert result.bound > free
+
+
+def test_a_proof_that_is_not_finished_claims_nothing(ladder):
+    """The time is up between two parts of it."""
+    layout = build_layout(full_scope(ladder), ladder.levels[0])
+    prices = evaluate_prices(layout, no_prices(layout, 60))
+    assert prices.value > 0
+    assert prove(layout, prices, 0, should_stop=lambda: True) is None
+    assert evaluate_prices(layout, prices, should_stop=lambda: True).value == -np.inf
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.2])
+def test_an_interrupted_bound_is_valid(ladder, after):
+    """Whenever it is stopped: what is claimed can be checked."""
+    scope = full_scope(ladder)
+    monitor = Monitor(scope, np.inf)
+    threading.Timer(after, monitor.interrupt).start()
+    found = price_bound(scope, monitor, 0, refine=True)
+    assert found.proof is not None
+    assert monitor.bounds[0][0] == check_bound(ladder, found.proof.certificate).value > 0
+
+
+@pytest.mark.parametrize("objective", ["weighted_completion=1,cost=1,late=1", "makespan=3,cost=1,late=1"])
+def test_a_layout_in_finer_units_is_that_of_the_finer_form(objective):
+    """Proofs need not lay out the rows once more."""
+    problem = oa.compile(oa.with_objective(generate("market", tasks=12, seed=4), objective))
+    scope, form = full_scope(problem), problem.levels[0]
+    finer = combined(problem, 0, 1024, (), {})
+    scaled, built = times(build_layout(scope, form), 1024, finer), build_layout(scope, finer)
+    for field in fields(built):
+        old, new = getattr(built, field.name), getattr(scaled, field.name)
+        assert np.array_equal(old, new) if isinstance(old, np.ndarray) else old == new, field.name
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """What is done with many tasks is done with few."""
+    monkeypatch.setattr("optalloc.solvers.prices.ascent.MANY", 1)
+    monkeypatch.setattr("optalloc.solvers.prices.ascent.ROWS_AT_ONCE", 40)
+
+
+def test_groups_of_nodes(many):
+    """One row for those that differ in the node of their group only; prices of nodes from those of groups."""
+    problem = oa.compile(generate("ladder", tasks=40, seed=2))
+    layout = build_layout(full_scope(problem), problem.levels[0])
+    alike = alike_nodes(layout)
+    kinds = {(node.site, node.device_type) for node in problem.instance.nodes}
+    assert alike.groups == len(kinds) < problem.num_nodes
+    assert len(alike.kept) < len(layout.mode)
+    assert len(np.unique(problem.mode_task[layout.mode[alike.kept]])) == 40
+    plain = evaluate_prices(layout, no_prices(layout, 60)).value
+    found = ascend(layout, no_prices(layout, 60), settings=QUICK)
+    certificate = prove(layout, found, 0).certificate
+    assert check_bound(problem, certificate).value == certificate.bound > plain
+
+
+def test_there_are_no_groups_where_the_makespan_counts():
+    """Prices of energy are those of single nodes."""
+    problem = oa.compile(oa.with_objective(generate("ladder", tasks=40, seed=2), "makespan=1"))
+    assert alike_nodes(build_layout(full_scope(problem), problem.levels[0])) is None
+
+
+def test_parts_between_looks_at_the_clock_change_nothing(ladder, monkeypatch):
+    """The same certificate from one part and from many."""
+    whole = proof_of(ladder).certificate
+    monkeypatch.setattr("optalloc.solvers.prices.ascent.ROWS_AT_ONCE", 40)
+    layout = build_layout(full_scope(ladder), ladder.levels[0])
+    assert len(cuts(layout.row_ptr)) > 3
+    assert proof_of(ladder).certificate == whole
 
 
 def test_a_tiny_time_limit_still_ends_well(ladder):

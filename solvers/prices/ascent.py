@@ -56,7 +56,7 @@ REFINING = (Stage(1600, 150, 0.6, 0.003),)
 FEW = 600
 """With more tasks the steps grow with their number to the power of 0.45: measured at 10,000."""
 
-MANY = 3_000
+MANY = 6_000
 """From so many tasks on, first prices are those of groups of nodes, and steps are small from then on."""
 
 COARSE = (
@@ -171,12 +171,10 @@ def ascend(
     ascent = _Ascent(layout, settings, until, np.random.default_rng(seed), should_stop, on_better)
     if layout.scope.free.sum() < MANY:
         return ascent.run(prices, settings.stages)
-    fresh = not prices.price.any()
-    if fresh:
+    if not prices.price.any():
         prices = _coarse(ascent, prices)
-    done = len(prices.edges) - 1 if fresh else 0
-    calm = tuple(replace(s, large=min(s.large, CALM)) for s in settings.stages if s.buckets > done)
-    return ascent.run(prices, calm)
+    finer = tuple(s for s in settings.stages if s.buckets >= len(prices.edges)) or settings.stages[-1:]
+    return ascent.run(prices, tuple(replace(s, large=min(s.large, CALM)) for s in finer))
 
 
 def _coarse(ascent: "_Ascent", prices: Prices) -> Prices:
