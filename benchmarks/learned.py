@@ -1,0 +1,258 @@
+"""Learned schedulers against rules, rolling horizon and proven bounds, on instances that none of them has learned from.
+
+python benchmarks/learned.py train --presets contended market --learners fdqn additive --seeds 5 --minutes 10
+python benchmarks/learned.py run --presets contended market --tasks 20 60 --instances 30 --solvers rules,fdqn,es-index
+python benchmarks/learned.py run --presets contended --tasks 20 --solvers reference --reference-seconds 20
+python benchmarks/learned.py report [--docs]
+
+Everything is stored under benchmarks/results/learned: weights of every run, and a JSON line for every solver on every
+instance; what is stored is not done again. Training runs and test runs use one thread each, as many at once as
+``--workers`` says. A learner's name stands for all its weights of the family: ``fdqn`` on market instances is
+fdqn-market-0, fdqn-market-1, ...
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+
+import optalloc as oa
+from optalloc.io.atomic import write_text
+from optalloc.solvers.learned.practice import TEST
+from optalloc.solvers.learned.schedulers import SCHEDULERS
+
+RESULTS = Path(__file__).parent / "results" / "learned"
+ROWS = RESULTS / "rows.jsonl"
+RULES = (
+    "online-fifo", "online-spt", "online-wspt", "online-edd", "online-atc", "online-min-min", "online-max-min",
+    "online-sufferage", "online-heft", "online-cheapest", "online-fastest", "online-random", "online-compute-centric",
+    "online-data-first", "online-joint-greedy", "easy-backfill", "conservative-backfill", "tetris",
+)  # fmt: skip
+BASE = "replan-index"
+REFERENCE = "reference"
+"""`auto`, which knows all releases: a plan and a proven bound."""
+MOST_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test instance."""
+
+    preset: str
+    tasks: int
+    load: str
+    coupling: str
+    seed: int
+
+    @property
+    def instance(self) -> oa.Instance:
+        """It is generated with a seed of its own, by which nobody learns."""
+        load = {"load": self.load} if self.load else {}
+        return oa.generate(
+            self.preset, tasks=self.tasks, coupling=self.coupling, seed=TEST + self.seed, **load
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One solver on one test instance.
+
+    Attributes
+    ----------
+    solver
+        Its name; a learner's weights follow after ``@``.
+    objective, bound
+        Of the first level, scaled; the bound of the reference only.
+    seconds
+        Of CPU for the whole run (of the clock for the reference).
+    """
+
+    case: Case
+    solver: str
+    status: str
+    objective: int | None
+    bound: int | None
+    seconds: float
+    commit: str
+
+
+def main() -> None:
+    """Train, run or report."""
+    chosen = arguments()
+    chosen.does(chosen)
+
+
+def arguments() -> argparse.Namespace:
+    """What to do."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True)
+    training = commands.add_parser("train")
+    training.set_defaults(does=train)
+    training.add_argument("--presets", nargs="+", required=True)
+    training.add_argument("--learners", nargs="+", choices=tuple(SCHEDULERS), required=True)
+    training.add_argument("--tasks", type=int, default=40)
+    training.add_argument("--coupling", default="1")
+    training.add_argument("--seeds", type=int, default=1)
+    training.add_argument("--minutes", type=float, default=10.0)
+    training.add_argument("--workers", type=int, default=2)
+    running = commands.add_parser("run")
+    running.set_defaults(does=run)
+    running.add_argument("--presets", nargs="+", required=True)
+    running.add_argument("--tasks", type=int, nargs="+", default=[20])
+    running.add_argument("--loads", nargs="+", default=[""], help="the preset's own unless given")
+    running.add_argument("--couplings", nargs="+", default=["1"])
+    running.add_argument("--instances", type=int, default=30)
+    running.add_argument("--solvers", required=True, help="names with commas; 'rules' stands for all rules")
+    running.add_argument(
+        "--weights-of", default="", help="preset whose weights learners use; default their own"
+    )
+    running.add_argument("--reference-seconds", type=float, default=20.0)
+    running.add_argument("--workers", type=int, default=2)
+    reporting = commands.add_parser("report")
+    reporting.set_defaults(does=report)
+    reporting.add_argument("--docs", action="store_true", help="fill the tables of docs/learned.md")
+    return parser.parse_args()
+
+
+# training --------------------------------------------------------------------------------------------------
+def train(chosen: argparse.Namespace) -> None:
+    """Every learner on every family with every seed, each in a process of its own; finished ones are left alone."""
+    waiting = [
+        command(name, preset, seed, chosen)
+        for seed, preset, name in product(range(chosen.seeds), chosen.presets, chosen.learners)
+        if not (weights(name, preset, seed)).exists()
+    ]
+    running: list[subprocess.Popen[bytes]] = []
+    while waiting or running:
+        running = [process for process in running if process.poll() is None]
+        while waiting and len(running) < chosen.workers:
+            words = waiting.pop(0)
+            print(" ".join(words[1:]), flush=True)
+            running.append(subprocess.Popen(words, stdout=subprocess.DEVNULL))
+        time.sleep(1)
+
+
+def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> list[str]:
+    """The training command of one run."""
+    words = [
+        sys.executable,
+        "-m",
+        "optalloc",
+        "train",
+        name,
+        "--preset",
+        preset,
+        "--tasks",
+        str(chosen.tasks),
+    ]
+    words += ["--coupling", chosen.coupling, "--seed", str(seed), "--minutes", str(chosen.minutes)]
+    return [*words, "--out", str(weights(name, preset, seed).parent)]
+
+
+def weights(name: str, preset: str, seed: int) -> Path:
+    """Where the weights of a training run are."""
+    return RESULTS / f"{name}-{preset.replace(',', '+')}-{seed}" / f"{name}.safetensors"
+
+
+# running ---------------------------------------------------------------------------------------------------
+def run(chosen: argparse.Namespace) -> None:
+    """Run and store what is not stored yet."""
+    commit = _commit()
+    known = {(row.case, row.solver) for row in stored()}
+    jobs = [job for job in asked(chosen) if job not in known]
+    print(f"{len(jobs)} runs", flush=True)
+    began, kept = time.monotonic(), stored()
+    with ProcessPoolExecutor(
+        chosen.workers, mp_context=get_context("spawn"), max_tasks_per_child=200
+    ) as pool:
+        pending = [pool.submit(measure, *job, chosen.reference_seconds, commit) for job in jobs]
+        for number, done in enumerate(as_completed(pending), start=1):
+            kept.append(done.result())
+            if number % 20 == 0 or number == len(jobs):
+                save(kept)
+                print(f"{number} of {len(jobs)} after {time.monotonic() - began:.0f} s", flush=True)
+
+
+def asked(chosen: argparse.Namespace) -> Iterator[tuple[Case, str]]:
+    """Every solver on every instance; the first instances of all cells come first."""
+    kinds = product(range(chosen.instances), chosen.presets, chosen.tasks, chosen.loads, chosen.couplings)
+    for seed, preset, tasks, load, coupling in kinds:
+        case = Case(preset, tasks, load, coupling, seed)
+        for solver in solvers(chosen.solvers, chosen.weights_of or preset):
+            yield case, solver
+
+
+def solvers(text: str, preset: str) -> Iterator[str]:
+    """Names as they are stored: ``rules`` spelled out, learners with each of their weights of the family."""
+    for name in text.split(","):
+        if name == "rules":
+            yield from (*RULES, BASE)
+        elif name in SCHEDULERS:
+            kind = preset.replace(",", "+")
+            for path in sorted(RESULTS.glob(f"{name}-{kind}-*/{name}.safetensors")):
+                yield f"{name}@{path.parent.name.removeprefix(f'{name}-')}"
+        else:
+            yield name
+
+
+def measure(case: Case, solver: str, reference_seconds: float, commit: str) -> Row:
+    """One solver on one instance."""
+    name, _, kind = solver.partition("@")
+    options = {"weights": str(RESULTS / f"{name}-{kind}" / f"{name}.safetensors")} if kind else {}
+    problem = oa.compile(case.instance)
+    began = time.process_time()
+    try:
+        if solver == REFERENCE:
+            result = oa.solve(problem, "auto", time_limit=reference_seconds, threads=1)
+        else:
+            result = oa.solve(problem, name, time_limit=MOST_SECONDS, threads=1, options=options)
+    except oa.OptallocError as error:
+        return Row(case, solver, f"ERROR: {error}", None, None, 0.0, commit)
+    seconds = result.seconds if solver == REFERENCE else time.process_time() - began
+    first = result.levels[0]
+    bound = first.bound if solver == REFERENCE else None
+    return Row(case, solver, result.status.value, first.objective, bound, round(seconds, 3), commit)
+
+
+# storing ---------------------------------------------------------------------------------------------------
+def stored() -> list[Row]:
+    """All rows."""
+    lines = ROWS.read_text(encoding="utf-8").splitlines() if ROWS.exists() else []
+    found = map(json.loads, lines)
+    return [Row(**{**entry, "case": Case(**entry["case"])}) for entry in found]
+
+
+def save(rows: Iterable[Row]) -> None:
+    """All rows, as a whole."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(asdict(row), separators=(",", ":")) + "\n" for row in rows)
+    write_text(ROWS, "".join(lines))
+
+
+def _commit() -> str:
+    from ladder_store import code_commit
+
+    return code_commit()
+
+
+def report(chosen: argparse.Namespace) -> None:
+    """Print the tables, and fill the page."""
+    from learned_report import PAGE, filled, tables
+
+    rows = stored()
+    print("\n\n".join(tables(rows).values()))
+    if chosen.docs:
+        write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), rows))
+
+
+if __name__ == "__main__":
+    main()
