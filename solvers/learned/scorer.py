@@ -1,5 +1,6 @@
 """Level by level: task, then data and access, then node, then devices, each scored by the rule and a residual."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -73,6 +74,12 @@ def best_of(scores: Floats) -> int:
     return int(scores.argmax())
 
 
+Describe = Callable[[Ints], Singles]
+"""Features of rows of a task, by their places in its `Choice`."""
+
+_FEW: Final = 200
+"""Rows of a task up to which all are described at once; of more, only those that speak for an option."""
+
 _LEVEL_COLUMNS: Final = np.eye(len(LEVELS), dtype=np.float32)
 
 
@@ -127,18 +134,20 @@ class FactoredScorer:
             NODE: layout.node[rows[known]],
             DEVICES: layout.devices[rows[known]],
         }
-        best = np.full(len(choice.at), event.board.best[position])
-        described = event.rows(choice.at, best)
-        score = choice.score / event.board.value
+        best, score = event.board.best[position], choice.score / event.board.value
+        describe: Describe = lambda among: event.rows(choice.at[among], np.full(len(among), best))  # noqa: E731
+        if len(choice.at) <= _FEW:
+            described = describe(np.arange(len(choice.at)))
+            describe = described.__getitem__
         left = np.ones(len(choice.at), dtype=bool)
         for level, label in labels.items():
-            left &= self._level(level, event, described, score, label, left)
+            left &= self._level(level, event, describe, score, label, left)
             if choice.at[left][0] < 0:
                 break
         return int(np.flatnonzero(left)[0])
 
     def _level(
-        self, level: int, event: Event, described: Singles, score: Floats, label: Ints, left: Bools
+        self, level: int, event: Event, describe: Describe, score: Floats, label: Ints, left: Bools
     ) -> Bools:
         """(N,) rows with the label that is chosen among those that are left; of each label the first row speaks."""
         among = np.flatnonzero(left)
@@ -151,7 +160,7 @@ class FactoredScorer:
             # The best row with the label among all rows of the task speaks for it.
             speak = np.array([int(np.flatnonzero(label == one)[0]) for one in labels])
         of_task = np.repeat(self._of_task, len(speak), axis=0)
-        options = self._options(level, event, of_task, described[speak])
+        options = self._options(level, event, of_task, describe(speak))
         return np.asarray(label == labels[self._pick(level, options, score[speak])])
 
     # scores -----------------------------------------------------------------------------------------------
