@@ -99,7 +99,7 @@ class Event:
         tasks, time = board.waiting[positions], board.scales.time
         shortest = known.shortest[tasks]
         speed = np.log(np.maximum(board.urgency[positions], 1e-300))
-        rejectable = np.array([board.simulator.may_reject(task) for task in tasks.tolist()], dtype=bool)
+        rejectable = board.simulator.scope.rejectable[tasks]
         due, deadline = problem.due[tasks], problem.deadline[tasks]
         cost = self.ground.costs[0].rejection[tasks] / board.scales.value
         columns = {

@@ -36,6 +36,9 @@ COLUMNS: Final = (*TASK, *ROW, *MOMENT, *(f"at {level}" for level in LEVELS))
 
 WIDTH: Final = 48
 
+_AT_ONCE: Final = 100
+"""Options of one product: for larger ones BLAS calls threads, which takes longer than the product."""
+
 _SCALES: Final = (0.05, 1, 1, 1)
 """What a unit of the rule's score is worth in mean objectives, to begin with: urgencies are logarithms."""
 
@@ -99,6 +102,9 @@ class Network:
         options
             (N, COLUMNS)
         """
+        if len(options) > _AT_ONCE:
+            parts = np.split(options, range(_AT_ONCE, len(options), _AT_ONCE))
+            return np.concatenate([self.residual(level, part) for part in parts])
         w = self.weights
         hidden = np.maximum(options @ w["encoder.1.weight"] + w["encoder.1.bias"], 0)
         hidden = np.maximum(hidden @ w["encoder.2.weight"] + w["encoder.2.bias"], 0)
