@@ -5,7 +5,7 @@ python benchmarks/learned_speed.py [--repeats 20]
 All tasks wait at once. One of them can read every dataset on every node, the others one dataset on one node; so a
 decision about that one is as large as the table says, while the simulator stays small enough to lay out. Timed are the
 scores: the task among all that wait; then its data, node and devices. `fdqn` scores options level by level, `flat-dqn`
-every row. What both need beforehand, where each row would be placed, is the simulator's part and has a column of its own.
+every row. What both need beforehand, where each row would be placed, is the simulator's part and has its own column.
 """
 
 import argparse
