@@ -82,7 +82,7 @@ class Args(Training):
     steps: int = 64
     horizon: float = 6.0
     warm_up: int = 20
-    learning_rate: float = 5e-4
+    learning_rate: float = 1e-4
     value_rate: float = 1e-3
     polyak: float = 0.005
     margin: float = 0.02
