@@ -14,30 +14,23 @@ What is stored (benchmarks/results/learned/regret.jsonl, a JSON line per schedul
 
 import argparse
 import json
-import re
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from multiprocessing import get_context
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from ladder_report import markdown
 from learned import BASE, RESULTS, Case, solvers
-from ortools.sat.python import cp_model
+from learned_exact import Exact, Run, Unproven
 
 import optalloc as oa
-from optalloc.evaluation import evaluate
-from optalloc.formulations.cpsat import build, read_plan
 from optalloc.io.atomic import write_text
-from optalloc.problem import FREE, REJECTED, Ints, Plan, Problem
-from optalloc.schedule import build_scope
-from optalloc.scope import full_scope, windows
-from optalloc.simulation import Simulator, left_shifted
+from optalloc.problem import FREE, REJECTED, Ints
+from optalloc.scope import full_scope
+from optalloc.simulation import Simulator
 from optalloc.solvers.learned.board import LATER, REJECT, Board, Choice
 from optalloc.solvers.learned.features import Event
 from optalloc.solvers.learned.ground import Ground
@@ -47,134 +40,10 @@ from optalloc.solvers.learned.schedulers import SCHEDULERS
 from optalloc.solvers.learned.solving import scorer_of
 
 ROWS = RESULTS / "regret.jsonl"
-PAGE = Path(__file__).parents[1] / "docs" / "learned.md"
 LEVELS = ("task", "data", "node", "devices", "start")
-SECONDS = 5.0
-"""For one exact value; a decision that needs longer is left out and counted."""
-
+UNTRAINED = "zero"
 RUN, REJECTION, POSTPONED, UNPROVEN, DEAD_END = "run", "reject", "later", "unproven", "dead end"
 """Kinds of decisions: a run; a rejection; left for the next event; without exact values; after which no plan exists."""
-
-
-# exact values -----------------------------------------------------------------------------------------------
-class Run(NamedTuple):
-    """A task in a mode, or REJECTED, from a start on; None: from any."""
-
-    task: int
-    mode: int
-    start: int | None
-
-    def is_in(self, plan: Plan) -> bool:
-        """Whether a plan has it."""
-        same = plan.mode[self.task] == self.mode
-        return bool(same and (self.start is None or plan.start[self.task] == self.start))
-
-
-class Unproven(Exception):
-    """The optimum was not proven in time."""
-
-
-class Moment:
-    """Exact values at one moment of a simulation: nothing but what is decided for good is given.
-
-    Parameters
-    ----------
-    plan
-        What is decided for good.
-    clock
-        Nothing else starts before.
-    seconds
-        For one value.
-    """
-
-    def __init__(self, problem: Problem, plan: Plan, clock: int, seconds: float = SECONDS):
-        self.scope = build_scope(problem, plan, clock)
-        self.built = build(self.scope, windows(self.scope))
-        self.seconds = seconds
-        self.solves = 0
-        self._optimal: list[Plan] = []
-        self._values: dict[tuple[Run, ...], float] = {}
-
-    @property
-    def best(self) -> float:
-        """Of all plans; infinite without any."""
-        return self._value(())
-
-    def least(self, runs: Iterable[Run]) -> float:
-        """Objective of the best plan that has at least one of some runs; infinite without any.
-
-        Raises
-        ------
-        Unproven
-        """
-        asked, best = tuple(sorted(runs)), self.best
-        if any(run.is_in(plan) for plan in self._optimal for run in asked):
-            return best
-        return self._value(asked)
-
-    def _value(self, runs: tuple[Run, ...]) -> float:
-        if runs not in self._values:
-            self._values[runs] = self._solve(runs)
-        return self._values[runs]
-
-    def _solve(self, runs: tuple[Run, ...]) -> float:
-        model, native = self.built.model.clone(), cp_model.CpSolver()
-        if runs:
-            model.add_bool_or([self._placed(model, run) for run in runs])
-        native.parameters.num_workers = 1
-        native.parameters.linearization_level = 2
-        native.parameters.cp_model_presolve = False  # it takes longer than the search
-        native.parameters.max_time_in_seconds = self.seconds
-        self.solves += 1
-        status = native.solve(model)
-        if status == cp_model.INFEASIBLE:
-            return float("inf")
-        if status != cp_model.OPTIMAL:
-            raise Unproven
-        return self._checked(read_plan(self.built, native.value), native, runs)
-
-    def _placed(self, model: cp_model.CpModel, run: Run) -> cp_model.IntVar:
-        """A literal that is true only if the run is in the plan."""
-        literal, activity = model.new_bool_var(""), self.built.variables.tasks[run.task]
-        option = activity.options.get(run.mode)
-        chosen = activity.absent if run.mode == REJECTED else option and option.literal
-        model.add_bool_and([literal.negated() if chosen is None else chosen]).only_enforce_if(literal)
-        if run.start is not None:
-            model.add(activity.start == run.start).only_enforce_if(literal)
-        return literal
-
-    def _checked(self, plan: Plan, native: cp_model.CpSolver, runs: tuple[Run, ...]) -> int:
-        """The value of a plan that is verified to be one, has a run that was asked for, and is proven optimal."""
-        found = evaluate(self.scope.problem, plan, scope=self.scope)
-        bound = int(native.response_proto.inner_objective_lower_bound) + self.built.constant
-        if not found.valid or found.levels[0] != bound or (runs and not any(run.is_in(plan) for run in runs)):
-            raise RuntimeError(f"The exact value {bound} does not belong to its plan: {found.violations}")
-        if not runs:
-            self._optimal += [plan, left_shifted(self.scope, plan)]
-        elif bound == self._values.get(()):
-            self._optimal.append(plan)
-        return bound
-
-
-class Exact:
-    """The moments of an instance, each worked out once, whoever meets it."""
-
-    def __init__(self, problem: Problem, seconds: float = SECONDS):
-        self.problem, self.seconds = problem, seconds
-        self.moments: dict[tuple[int, bytes, bytes, tuple[object, ...]], Moment] = {}
-
-    def at(self, simulator: Simulator, clock: int | None = None) -> Moment:
-        """The moment of what a simulator has decided for good; the clock is its own unless it is given."""
-        plan, clock = simulator.plan(), simulator.clock if clock is None else clock
-        key = (clock, plan.mode.tobytes(), plan.start.tobytes(), plan.transfers)
-        if key not in self.moments:
-            self.moments[key] = Moment(self.problem, plan, clock, self.seconds)
-        return self.moments[key]
-
-    @property
-    def solves(self) -> int:
-        """How many exact values were worked out."""
-        return sum(moment.solves for moment in self.moments.values())
 
 
 # one decision -----------------------------------------------------------------------------------------------
@@ -206,8 +75,9 @@ class Decision:
     wrong_pair
         The data and node are not among the best pairs of the task.
     fits
-        ACCESS and DATASET, where the task has a choice of both data and node -> [pairs that it could have, what the
-        pair loses that an additive fit to the exact values of these takes].
+        ACCESS and DATASET, where the task has a choice of both data and node -> [pairs that it could have; what the
+        pair loses that an additive fit to their exact values takes; what the pair loses that conditional choices
+        take].
     """
 
     clock: int
@@ -398,8 +268,9 @@ class Observer:
             decision.wrong_pair = tables[ACCESS][pair] > best
         for kind, table in tables.items():
             if all(len({pair[side] for pair in table}) > 1 for side in (0, 1)):
-                assert table[conditional_pair(table)] == best
-                decision.fits[kind] = [len(table), table[additive_pair(table)] - best]
+                pairs = additive_pair(table), conditional_pair(table)
+                decision.fits[kind] = [len(table), *(table[pair] - best for pair in pairs)]
+                assert table[pairs[1]] == best, "conditional choices lose nothing"
 
 
 # one episode ------------------------------------------------------------------------------------------------
@@ -454,7 +325,7 @@ def scorer(name: str) -> Scorer:
     kind, _, of = name.partition("@")
     if kind == BASE:
         return RuleScorer()
-    if of == "zero":
+    if of == UNTRAINED:
         return SCHEDULERS[kind].make(SCHEDULERS[kind].initial(0))
     return scorer_of(kind, RESULTS / f"{kind}-{of}" / f"{kind}.safetensors")
 
@@ -571,118 +442,14 @@ def save(rows: Iterable[Row]) -> None:
     write_text(ROWS, "".join(json.dumps(asdict(row), separators=(",", ":")) + "\n" for row in rows))
 
 
-# reporting --------------------------------------------------------------------------------------------------
-Measured = list[tuple[Row, Decision]]
-
-
 def report(chosen: argparse.Namespace) -> None:
     """Print the tables, and fill the page."""
+    from learned_regret_report import PAGE, filled, tables
+
     text = tables(stored())
     print(text)
     if chosen.docs and PAGE.exists():
         write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), text))
-
-
-def filled(page: str, text: str) -> str:
-    """The page with its tables made again; without the markers it stays as it is."""
-    block = f"<!-- regret -->\n{text}\n<!-- end -->"
-    return re.sub(r"<!-- regret -->\n.*?<!-- end -->", lambda _: block, page, flags=re.DOTALL)
-
-
-def tables(rows: Sequence[Row]) -> str:
-    """For each kind of instance what is lost and where; for all of them what factorisations lose."""
-    cells: dict[tuple[str, int, bool, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        case = row.trial.case
-        cells[case.preset, case.tasks, row.trial.control, case.coupling].append(row)
-    parts = [
-        f"**{title(*cell)}**\n\n{account_table(same)}\n\n{level_table(same)}"
-        for cell, same in sorted(cells.items())
-    ]
-    bias = [line for cell, same in sorted(cells.items()) for line in bias_lines(title(*cell), same)]
-    columns = ["instances", "scheduler", "decisions", "wrong pair"]
-    for kind in (ACCESS, DATASET):
-        columns += [f"{kind} x node", "additive wrong", "additive loses"]
-    columns.append("conditional loses")
-    return "\n\n".join([*parts, markdown(columns, bias)]) if rows else "Nothing is stored yet."
-
-
-def title(preset: str, tasks: int, control: bool, coupling: str) -> str:
-    """A cell in words."""
-    return f"{preset}, {tasks} tasks, coupling {coupling}{', control' if control else ''}"
-
-
-def by_scheduler(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Rows of each scheduler; those of a learner's different weights together."""
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row.trial.scheduler.partition("@")[0]].append(row)
-    return found
-
-
-def account_table(rows: Sequence[Row]) -> str:
-    """Mean gap to the optimum, and where it comes from."""
-    lines = []
-    for name, same in by_scheduler(rows).items():
-        parts = [np.array([*asdict(row.account).values()]) / row.optimum for row in same if row.account]
-        means = [np.sum(parts, axis=1).mean(), *np.mean(parts, axis=0)] if parts else []
-        shown = [f"{mean:.2%}" for mean in means] or ["-"] * 4
-        lines.append([name, f"{len(same)}", *shown, f"{len(same) - len(parts)}"])
-    columns = ["scheduler", "runs", "above the optimum", "decided", "transfers", "waiting", "not measured"]
-    return markdown(columns, lines)
-
-
-def level_table(rows: Sequence[Row]) -> str:
-    """Mean loss of each level in % of the optimum, and the share of decisions with any; for good and for now."""
-    lines = []
-    for name, same in by_scheduler(rows).items():
-        for kind, good in (("for good", True), ("for now", False)):
-            every = [(row, each) for row in same for each in row.decisions if each.for_good is good]
-            known = [(row, each) for row, each in every if each.losses]
-            cells = [name, kind, f"{len(known)}", *(spoken(known, of_level(k)) for k in range(len(LEVELS)))]
-            lines.append([*cells, spoken(known, lambda each: each.beyond), not_measured(every)])
-    return markdown(["scheduler", "commitments", "decisions", *LEVELS, "any action", "not measured"], lines)
-
-
-def of_level(level: int) -> Callable[[Decision], float]:
-    """What a decision loses at a level."""
-    return lambda decision: decision.losses[level]
-
-
-def spoken(known: Measured, loss: Callable[[Decision], float]) -> str:
-    """Mean loss over the optimum (share of decisions with any)."""
-    if not known:
-        return "-"
-    lost = [loss(each) for _, each in known]
-    mean = np.mean([value / row.optimum for value, (row, _) in zip(lost, known, strict=True)])
-    return f"{mean:.2%} ({np.mean([value > 0 for value in lost]):.0%})"
-
-
-def not_measured(every: Measured) -> str:
-    """Decisions without losses by kind."""
-    kinds = [each.kind for _, each in every if not each.losses]
-    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds))) or "-"
-
-
-def bias_lines(name: str, rows: Sequence[Row]) -> Iterator[list[str]]:
-    """What the pair of an additive fit loses in the states that each scheduler meets."""
-    for scheduler, same in by_scheduler(rows).items():
-        known = [(row, each) for row in same for each in row.decisions if each.losses]
-        wrong = f"{np.mean([each.wrong_pair for _, each in known]):.0%}" if known else "-"
-        fits = [cell for kind in (ACCESS, DATASET) for cell in bias(known, kind)]
-        # That conditional choices lose nothing is checked at every decision.
-        yield [name, scheduler, f"{len(known)}", wrong, *fits, "0"]
-
-
-def bias(known: Measured, kind: str) -> list[str]:
-    """Decisions with a choice of both, and the mean number of pairs; how often the additive one is wrong; its loss."""
-    lost = [(row.optimum, *each.fits[kind]) for row, each in known if kind in each.fits]
-    if not lost:
-        return ["0", "-", "-"]
-    optimum, pairs, loss = np.array(lost).T
-    return [
-        f"{len(lost)} of {pairs.mean():.1f} pairs", f"{np.mean(loss > 0):.0%}", f"{np.mean(loss / optimum):.2%}"
-    ]  # fmt: skip
 
 
 if __name__ == "__main__":

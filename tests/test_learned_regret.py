@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.learned import random_weights
 
 import optalloc as oa
 from optalloc.instance import read_instance
@@ -16,12 +17,15 @@ from optalloc.simulation import Simulator, left_shifted
 from optalloc.solvers.learned.board import LATER, Board
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.rule import RuleScorer
+from optalloc.solvers.learned.schedulers import SCHEDULERS
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import learned_regret as regret  # noqa: E402
+import learned_regret_report as regret_report  # noqa: E402
 from learned import Case  # noqa: E402
+from learned_exact import SECONDS, Exact  # noqa: E402
 
 
 def mode(data: str, node: str, devices: int, ticks: int) -> dict[str, Any]:
@@ -100,8 +104,8 @@ def hand_made():
     return problem
 
 
-def observed(problem, scorer, seconds=regret.SECONDS):
-    exact = regret.Exact(problem, seconds)
+def observed(problem, scorer, seconds=SECONDS):
+    exact = Exact(problem, seconds)
     optimum = oa.solve(problem, "cpsat", threads=1).objective
     return regret.observe(Ground(problem), exact, optimum, scorer)
 
@@ -162,13 +166,13 @@ def test_conditional_choices_lose_nothing_and_additive_ones_nothing_of_a_sum():
 
 @pytest.mark.parametrize("preset", ["contended", "market"])
 def test_levels_add_up_to_the_regret_by_another_exact_solve(preset):
-    problem = oa.compile(oa.generate(preset, tasks=4, coupling=2, seed=3))
+    problem = oa.compile(oa.generate(preset, tasks=3, coupling=2, seed=3))
     simulator = Simulator(full_scope(problem))
     while len(simulator.queue) < 2:
         simulator.wait()
     board = Board(Ground(problem), simulator)
     board.begin()
-    moment, worth = regret.Exact(problem).at(simulator), {}
+    moment, worth = Exact(problem).at(simulator), {}
     for position in board.options.tolist():
         for label, run in regret.runs_of(board, board.choice(position)).items():
             fixed = full_scope(problem).start_plan()
@@ -202,6 +206,23 @@ def test_an_optimal_plan_loses_nothing(seed):
     assert observer.account == regret.Account()
 
 
+@pytest.mark.parametrize("preset", ["contended", "market"])
+def test_steps_add_up_to_the_gap_whatever_is_decided(preset):
+    """With random weights: by decisions for good, by the transfers that they begin, by waiting."""
+    problem = oa.compile(oa.generate(preset, tasks=3, coupling=2, seed=3))
+    ground, exact = Ground(problem), Exact(problem)
+    optimum = exact.at(Simulator(full_scope(problem))).best
+    assert optimum == oa.solve(problem, "cpsat", threads=1).objective
+    met = set()
+    for name, scheduler in SCHEDULERS.items():
+        observer, objective = regret.observe(ground, exact, optimum, scheduler.make(random_weights(name)))
+        account = observer.account
+        assert min(account.decided, account.transfers, account.waiting) >= 0
+        assert account.decided + account.transfers + account.waiting == objective - optimum
+        met |= {(each.kind, each.for_good, sum(each.losses) > 0) for each in observer.decisions}
+    assert met >= {(regret.RUN, good, lost) for good in (True, False) for lost in (True, False)}
+
+
 def test_what_is_not_proven_in_time_is_counted():
     observer, objective = observed(hand_made(), RuleScorer(), seconds=0.0)
     assert objective == 7
@@ -230,9 +251,9 @@ def test_runs_are_stored_and_not_done_again(tmp_path, monkeypatch):
     assert regret.stored() == rows
     assert rows[0].decisions == rows[1].decisions, "without training it is the rule"
     assert not list(regret.missing(chosen, {row.trial for row in rows}))
-    text = regret.tables(rows)
-    assert text.count("| fdqn |") == 4
-    page = regret.filled("before\n<!-- regret -->\nold\n<!-- end -->\nafter\n", text)
+    text = regret_report.tables(rows)
+    assert text.count("| fdqn@zero |") == 4
+    page = regret_report.filled("before\n<!-- regret -->\nold\n<!-- end -->\nafter\n", text)
     assert text in page
     assert "old" not in page
     assert page.endswith("after\n")
