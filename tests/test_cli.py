@@ -334,7 +334,7 @@ def test_list_solvers_names_what_the_documentation_promises(run):
     names = {row["name"] for row in json.loads(run("list", "solvers", "--json")[1])["solvers"]}
     promised = (
         "highs cpsat auto fifo spt wspt edd atc min-min max-min sufferage heft cheapest fastest random compute-centric "
-        "data-first joint-greedy"
+        "data-first joint-greedy fdqn bdq additive flat-dqn reinforce es-index lookahead"
     )
     assert set(promised.split()) <= names
 

@@ -49,6 +49,7 @@ def test_options_that_count_have_a_least_value() -> None:
     assert least == {
         "lns": {"iterations": 0},
         "rollout": {"tasks": 1, "modes": 1},
+        "lookahead": {"tasks": 1, "modes": 1},
         "rolling": {"seconds": 0, "deterministic": 0},
     }
 

@@ -8,6 +8,7 @@ Hansen, N. (2016). The CMA evolution strategy: a tutorial. https://arxiv.org/abs
 from dataclasses import dataclass
 from typing import Any
 
+import cma
 import numpy as np
 
 from optalloc.environment.scales import Floats
@@ -50,10 +51,8 @@ class Learner(Trainer):
         self.weights = {"index": np.zeros(len(NAMES))}
         self._begin(args.spread)
 
-    def _begin(self, spread: float) -> None:
-        import cma
-
-        options: dict[str, Any] = {"seed": self.args.seed + 1, "verbose": -9, "popsize": self.args.population}
+    def _begin(self, spread: float, iteration: int = 0) -> None:
+        options: dict[str, Any] = {"seed": self.args.seed + 1 + iteration, "verbose": -9, "popsize": self.args.population}
         self.strategy = cma.CMAEvolutionStrategy(self.weights["index"], spread, options)
 
     def scorer(self, weights: Arrays) -> IndexScorer:
@@ -79,4 +78,4 @@ class Learner(Trainer):
 
     def restore(self, state: Arrays, iteration: int) -> None:
         """Go on from the mean and the spread; the shape of the distribution begins anew."""
-        self._begin(float(state["spread"][0]))
+        self._begin(float(state["spread"][0]), iteration)
