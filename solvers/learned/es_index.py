@@ -52,7 +52,11 @@ class Learner(Trainer):
         self._begin(args.spread)
 
     def _begin(self, spread: float, iteration: int = 0) -> None:
-        options: dict[str, Any] = {"seed": self.args.seed + 1 + iteration, "verbose": -9, "popsize": self.args.population}
+        options: dict[str, Any] = {
+            "seed": self.args.seed + 1 + iteration,
+            "verbose": -9,
+            "popsize": self.args.population,
+        }
         self.strategy = cma.CMAEvolutionStrategy(self.weights["index"], spread, options)
 
     def scorer(self, weights: Arrays) -> IndexScorer:
