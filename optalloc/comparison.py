@@ -353,7 +353,7 @@ def _split_gaps(rows: list[Row]) -> None:
     """Tell the price of not knowing the future from the price of the heuristic."""
     from optalloc.solvers.registry import solver_names
 
-    policies = set(solver_names(kind="online"))
+    policies = {*solver_names(kind="online"), *solver_names(kind="learned")}
     rolling = {row.seed: row for row in rows if row.solver == ROLLING and row.gap is not None}
     for row in rows:
         exact = rolling.get(row.seed)

@@ -499,7 +499,7 @@ def test_ctrl_c_writes_the_best_plan_and_exits_with_130(tmp_path):
 
 def test_the_gap_of_a_policy_is_split(run):
     """Of the future: what rolling loses to the clairvoyant optimum; of the heuristic: the policy to rolling."""
-    solvers = "references,replan-index,fifo"
+    solvers = "references,replan-index,lookahead,fifo"
     code, printed, _ = run("compare", "contended-6", "--solvers", solvers, "--time-limit", 20, "--json")
     assert code == 0
     rows = {row["solver"]: row for row in json.loads(printed)["rows"]}
@@ -508,4 +508,5 @@ def test_the_gap_of_a_policy_is_split(run):
     assert rows["replan-index"]["heuristic_gap"] == pytest.approx((policy - rolling) / policy)
     assert rows["replan-index"]["future_gap"] == pytest.approx((rolling - best) / policy)
     assert rows["rolling"]["heuristic_gap"] == 0
+    assert rows["lookahead"]["heuristic_gap"] is not None
     assert rows["fifo"]["future_gap"] is None  # it knows all releases
