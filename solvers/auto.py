@@ -29,10 +29,8 @@ from optalloc.solvers.registry import get_solver, solver
 
 __all__ = ["auto", "starts_left"]
 
-_TRY: Final = 0.1
-"""Share of the time for CP-SAT's first try."""
 _TRY_SECONDS, _TRY_MOST = 2.0, 0.3
-"""With little time it is so many seconds, or that share."""
+"""CP-SAT's first try: so many seconds, but no more than that share of the time."""
 _MOST_MODES: Final = 2_000
 """Active modes up to which that is worth its model."""
 _SECONDS_PER_MODE: Final = 5e-6
@@ -65,7 +63,7 @@ def auto(request: Request) -> Outcome:
     team = _Team(request)
     team.begin()
     if team.small:
-        team.exact("cpsat", max(_TRY, min(_TRY_MOST, _TRY_SECONDS / max(1e-9, request.monitor.remaining))))
+        team.exact("cpsat", min(_TRY_MOST, _TRY_SECONDS / max(1e-9, request.monitor.remaining)))
     team.wait_for_kernels()
     while team.ended is None and team.level is not None and not request.monitor.should_stop():
         team.work_on(team.level)
