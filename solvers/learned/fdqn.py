@@ -24,12 +24,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from optalloc.environment.scales import Floats
 from optalloc.solvers.learned.episodes import Episode, Explorer, play
+from optalloc.solvers.learned.index import as_linear
 from optalloc.solvers.learned.network import initial
 from optalloc.solvers.learned.practice import by_rule
-from optalloc.solvers.learned.schedulers import factored
+from optalloc.solvers.learned.schedulers import SCHEDULERS, factored
 from optalloc.solvers.learned.scorer import FactoredScorer, Step
 from optalloc.solvers.learned.training import Arrays, Trainer, Training
+from optalloc.solvers.learned.weights import load_weights, weights_file
 
 __all__ = [
     "Args",
@@ -50,6 +53,8 @@ class Args(Training):
 
     Attributes
     ----------
+    index
+        Weights of `es-index`, a file or the name of shipped ones, that the linear part begins with; empty: none.
     instances
         How many instances of the family are learned from.
     memory
@@ -75,6 +80,7 @@ class Args(Training):
         Share of the choices that are drawn, and how freely (in units of the scores).
     """
 
+    index: str = ""
     instances: int = 100
     memory: int = 30_000
     batch: int = 64
@@ -167,6 +173,12 @@ class Estimate:
         return {name: tensor.detach().numpy().copy() for name, tensor in self.weights.items()}
 
 
+def _index(weights: str) -> Floats:
+    """Weights of `es-index`."""
+    path = weights_file("es-index", weights, "index")
+    return load_weights(path, SCHEDULERS["es-index"].initial(0))[0]["index"]
+
+
 def largest(values: Tensor, group: Tensor, groups: int) -> Tensor:
     """(groups,) the largest value of each group."""
     empty = torch.full((groups,), -torch.inf)
@@ -254,6 +266,8 @@ class Learner(Trainer):
         self.args = args
         self.rng = np.random.default_rng(args.seed)
         self.weights = initial(args.seed)
+        if args.index:
+            self.weights["linear.weight"] = as_linear(_index(args.index))
         self.online, self.slow = Estimate(self.weights), Estimate(self.weights)
         value = [tensor for name, tensor in self.online.weights.items() if name.startswith("value")]
         rest = [tensor for name, tensor in self.online.weights.items() if not name.startswith("value")]

@@ -11,10 +11,11 @@ import numpy as np
 from optalloc.environment.scales import Floats
 from optalloc.problem import Ints
 from optalloc.solvers.learned.board import Choice
-from optalloc.solvers.learned.features import ROW, TASK, Event
+from optalloc.solvers.learned.features import ROW, TASK, Event, Singles
+from optalloc.solvers.learned.network import COLUMNS, DATA, DEVICES, LEVELS, NODE, TASK_LEVEL
 from optalloc.solvers.learned.policy import urgency
 
-__all__ = ["NAMES", "IndexScorer"]
+__all__ = ["NAMES", "IndexScorer", "as_linear"]
 
 _OF_TASK: Final = ("slack", "time_left", "age", "sufferage")
 _OF_BEST: Final = ("delay", "duration", "charge", "lacking", "priced")
@@ -58,3 +59,16 @@ class IndexScorer:
         best = np.full(len(choice.at), event.board.best[position])
         more = event.rows(choice.at, best)[:, _ROW_COLUMNS] @ self._row
         return int((choice.score / event.board.value + more).argmax())
+
+
+def as_linear(weights: Floats) -> Singles:
+    """(COLUMNS, LEVELS) the linear part of a network that scores as the index does.
+
+    It differs from the index where the rule's best row with a label is not the index's: that row speaks for the label.
+    """
+    linear = np.zeros((len(COLUMNS), len(LEVELS)), dtype=np.float32)
+    for name, weight in zip(NAMES, weights, strict=True):
+        kind, _, column = name.partition(" ")
+        levels = [TASK_LEVEL] if kind in ("task", "best") else [DATA, NODE, DEVICES]
+        linear[COLUMNS.index(column), levels] = weight
+    return linear

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from optalloc.errors import Fault, InputError
 from optalloc.problem import Problem
 from optalloc.simulation import REPLAN, Policy, Simulator
 from optalloc.solvers.base import Request
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.policy import LearnedPolicy, Scorer
 from optalloc.solvers.learned.schedulers import SCHEDULERS
-from optalloc.solvers.learned.weights import load_weights, shipped_weights, weights_path
+from optalloc.solvers.learned.weights import load_weights, weights_file
 from optalloc.solvers.online import Make, join_policy, look_ahead
 from optalloc.solvers.online.desk import OnlineDesk
 from optalloc.solvers.online.index import replan_index
@@ -36,24 +35,8 @@ def scorer_of(name: str, weights: str | Path, option: str = "weights") -> Scorer
     InputError
         There are no such weights, or they are not this scheduler's.
     """
-    path = Path(weights)
-    if path.suffix != ".safetensors" and path.name == str(weights):
-        path = weights_path(path.name)
-        if not path.exists():
-            raise _not_shipped(name, str(weights), option)
     scheduler = SCHEDULERS[name]
-    return scheduler.make(load_weights(path, scheduler.initial(0))[0])
-
-
-def _not_shipped(name: str, weights: str, option: str) -> InputError:
-    known = ", ".join(shipped_weights()) or "none"
-    return InputError(
-        Fault(
-            f"options.{option}",
-            f"no weights named {weights!r} are shipped (shipped: {known}); train some with "
-            f"`optalloc train {name} --out DIR` and give {option}=DIR/{name}.safetensors",
-        )
-    )
+    return scheduler.make(load_weights(weights_file(name, weights, option), scheduler.initial(0))[0])
 
 
 def _learned(name: str) -> Make:

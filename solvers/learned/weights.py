@@ -12,7 +12,7 @@ from optalloc.io.atomic import write_bytes, write_text
 
 __all__ = [
     "MOST_BYTES", "SHIPPED", "load_weights", "read_arrays", "read_facts", "same_kind", "save_weights",
-    "shipped_weights", "weights_path",
+    "shipped_weights", "weights_file", "weights_path",
 ]  # fmt: skip
 
 MOST_BYTES: Final = 2_000_000
@@ -31,6 +31,39 @@ def weights_path(name: str) -> Path:
 def shipped_weights() -> list[str]:
     """Names of all shipped weights."""
     return sorted(path.stem for path in SHIPPED.glob("*.safetensors"))
+
+
+def weights_file(name: str, weights: str | Path, option: str) -> Path:
+    """The file of a learner's weights: given itself, or by the name of shipped ones.
+
+    Parameters
+    ----------
+    option
+        Which gives them; named in the fault.
+
+    Raises
+    ------
+    InputError
+        None of that name are shipped.
+    """
+    path = Path(weights)
+    if path.suffix == ".safetensors" or path.name != str(weights):
+        return path
+    path = weights_path(path.name)
+    if not path.exists():
+        raise _not_shipped(name, str(weights), option)
+    return path
+
+
+def _not_shipped(name: str, weights: str, option: str) -> InputError:
+    known = ", ".join(shipped_weights()) or "none"
+    return InputError(
+        Fault(
+            f"options.{option}",
+            f"no weights named {weights!r} are shipped (shipped: {known}); train some with "
+            f"`optalloc train {name} --out DIR` and give {option}=DIR/{name}.safetensors",
+        )
+    )
 
 
 def save_weights(path: Path, weights: Arrays, about: Mapping[str, Any]) -> None:
