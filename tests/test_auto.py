@@ -28,7 +28,6 @@ def ladder(tasks, seed=0):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_bound_search_fixing_and_highs_prove_the_optimum(monkeypatch, threads):
     """Without CP-SAT's first try: the price bound leaves few starts, and HiGHS proves that the plan is optimal."""
-    monkeypatch.setattr(module, "_TRY", 0.0)
     monkeypatch.setattr(module, "_TRY_SECONDS", 0.0)
     monkeypatch.setattr(module, "_FEWEST_STARTS", 0)
     problem = ladder(10)
@@ -59,7 +58,6 @@ def test_a_failure_of_the_search_is_not_lost(monkeypatch):
         own = threading.current_thread() is threading.main_thread()
         return real(request, *rest) if own else broken()
 
-    monkeypatch.setattr(module, "_TRY", 0.0)
     monkeypatch.setattr(module, "_TRY_SECONDS", 0.0)
     monkeypatch.setattr(driver, "improve", improve)
     result = oa.solve(ladder(40), "auto", time_limit=5, threads=2)
@@ -71,7 +69,6 @@ def test_a_failure_of_the_search_is_not_lost(monkeypatch):
 @pytest.mark.parametrize("chunk", range(2))
 def test_every_feature_with_two_threads(monkeypatch, chunk):
     """Random instances, several levels among them: the same status and levels as CP-SAT."""
-    monkeypatch.setattr(module, "_TRY", 0.0)
     monkeypatch.setattr(module, "_TRY_SECONDS", 0.0)
     compared = several = 0
     for seed in range(500 + 20 * chunk, 520 + 20 * chunk):
