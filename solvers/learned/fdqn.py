@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from optalloc.environment.scales import Floats
-from optalloc.solvers.learned.episodes import Episode, Explorer, play
+from optalloc.solvers.learned.episodes import Episode, Explorer, play, watch
 from optalloc.solvers.learned.index import as_linear
 from optalloc.solvers.learned.network import initial
 from optalloc.solvers.learned.practice import by_rule
@@ -76,6 +76,9 @@ class Args(Training):
         less from one update to the next.
     margin, hinge
         The rule's choice shall be better than others by so much, unless returns say otherwise: weight of that loss.
+    own_path
+        The baseline is what the scheduler itself has on the instance without exploring, instead of `replan-index`: what
+        is left are the effects of exploring. One more run for each episode.
     explore, temperature
         Share of the choices that are drawn, and how freely (in units of the scores).
     """
@@ -93,6 +96,7 @@ class Args(Training):
     polyak: float = 0.005
     margin: float = 0.02
     hinge: float = 0.02
+    own_path: bool = False
     explore: float = 0.1
     temperature: float = 0.3
 
@@ -285,9 +289,10 @@ class Learner(Trainer):
         """One episode, then the updates that its decisions pay for."""
         args = self.args
         family, seed = args.drawn(self.rng, args.instances)
-        scorer = self.scorer(self.weights)
+        ground, scorer = family.ground(seed), self.scorer(self.weights)
+        beside = watch(ground, scorer)[0] if args.own_path else by_rule(family, seed)[0]
         scorer.choose = Explorer(self.rng, args.explore, args.temperature)
-        episode = play(family.ground(seed), scorer, by_rule(family, seed)[0])
+        episode = play(ground, scorer, beside)
         self.memory.add(episode)
         losses = [
             self.update(number < args.warm_up) for _ in range(len(episode.steps) // args.decisions_per_update)
