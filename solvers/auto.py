@@ -49,8 +49,10 @@ _FAR_STARTS: Final = 5 * _MOST_STARTS
 """Starts from which there is no hope of getting there: one long search finds more than several short ones."""
 _STARTS_PER_SECOND: Final = 1_000
 """How many starts of it need a second for a bound that is better than the prices' (measured: root and first cuts)."""
-_QUICK: Final = 0.05
-"""Part of the time that the first prices may take, for the search to wait until they are refined."""
+_FIRST_PRICES, _PRICES_PER_MODE = 2.0, 8e-6
+"""Seconds that the first prices may take at most: so many, and so many for each active mode."""
+_QUICK, _QUICK_SECONDS = 0.05, 1.0
+"""Part of the time and seconds that the first prices may take, for the search to wait until they are refined."""
 _FIRST_SEARCH: Final = 3.0
 """Seconds of search, at most, before anything else builds on the plan."""
 _MOST_LOOKED_AT: Final = 20_000_000
@@ -133,8 +135,9 @@ class _Team:
             self.take_turns()
             return
         began = self.monitor.elapsed
-        self.bound(level, STAGES, 0.3)
-        quick = self.monitor.elapsed - began < _QUICK * self.monitor.remaining
+        first = _FIRST_PRICES + self.modes * _PRICES_PER_MODE
+        self.bound(level, STAGES, min(0.3, first / max(1e-9, self.monitor.remaining)))
+        quick = self.monitor.elapsed - began < min(_QUICK_SECONDS, _QUICK * self.monitor.remaining)
         if starts_left(self.windows(level), _MOST_STARTS) <= _FEWEST_STARTS:
             self.exact("highs", 0.3, level)
         if self.done or self.level != level:

@@ -134,10 +134,12 @@ class NativeRun:
         self._status: Any = None
         self._set_options()
         self._pass_model()
+        self._told = -math.inf
         for event in (self.highs.cbMipInterrupt, self.highs.cbSimplexInterrupt, self.highs.cbIpmInterrupt):
             event += self._on_interrupt
         self.highs.cbMipImprovingSolution += self._on_solution
-        self.highs.cbMipLogging += self._on_bound
+        # The event made for it, cbMipLogging, comes only where HiGHS prints its log.
+        self.highs.cbMipInterrupt += self._on_bound
 
     def _set_options(self) -> None:
         apply_options(self.highs, {**DEFAULTS, **self.options})
@@ -222,7 +224,10 @@ class NativeRun:
 
     def _on_bound(self, event: Any) -> None:
         try:
-            self.inbox.put(float(event.data_out.mip_dual_bound))
+            bound = float(event.data_out.mip_dual_bound)
+            if self._told < bound < math.inf:
+                self._told = bound
+                self.inbox.put(bound)
         except BaseException as failure:
             self.inbox.put(failure)
 

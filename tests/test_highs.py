@@ -20,6 +20,7 @@ from optalloc.formulations.milp import build
 from optalloc.formulations.milp.matrix import Matrix
 from optalloc.generators import generate
 from optalloc.io.reading import read_instance
+from optalloc.objective_spec import with_objective
 from optalloc.problem import Problem
 from optalloc.result import Status, Termination
 from optalloc.scope import full_scope, windows
@@ -499,3 +500,13 @@ def test_quiet_from_the_start() -> None:
 def test_native_module_names_what_is_off() -> None:
     """The presolve rules switched off are those of HiGHS's list: 15 is probing, 16 enumeration."""
     assert highs_native.DEFAULTS["presolve_rule_off"] == 0b1_1000_0000_0000_0000
+
+
+def test_bounds_arrive_while_it_searches():
+    """Whoever stops it early has the bound of that moment, not the one from before the search."""
+    instance = generate("ladder", tasks=12, load="3", coupling="1", seed=0)
+    result = solve(with_objective(instance, "weighted_completion=1,cost=1"), "highs", time_limit=60)
+    bounds = [point.bound for point in result.curve if point.bound is not None]
+    assert result.status is Status.OPTIMAL
+    assert bounds == sorted(bounds)
+    assert len(set(bounds) - {bounds[0], result.objective}) >= 2
