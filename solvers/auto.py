@@ -49,12 +49,14 @@ _FAR_STARTS: Final = 5 * _MOST_STARTS
 """Starts from which there is no hope of getting there: one long search finds more than several short ones."""
 _STARTS_PER_SECOND: Final = 1_000
 """How many starts of it need a second for a bound that is better than the prices' (measured: root and first cuts)."""
-_FIRST_PRICES, _PRICES_PER_MODE = 2.0, 8e-6
+_FIRST_PRICES, _PRICES_PER_MODE = 2.0, 4.5e-5
 """Seconds that the first prices may take at most: so many, and so many for each active mode."""
 _QUICK, _QUICK_SECONDS = 0.05, 1.0
 """Part of the time and seconds that the first prices may take, for the search to wait until they are refined."""
 _FIRST_SEARCH: Final = 3.0
 """Seconds of search, at most, before anything else builds on the plan."""
+_SEARCHES_FOR_PRICES: Final = 3.0
+"""While prices are refined, a search takes so many times what the first prices took."""
 _MOST_LOOKED_AT: Final = 20_000_000
 """Starts up to which it is worth asking which of them are left."""
 
@@ -135,8 +137,8 @@ class _Team:
             self.take_turns()
             return
         began = self.monitor.elapsed
-        first = _FIRST_PRICES + self.modes * _PRICES_PER_MODE
-        self.bound(level, STAGES, min(0.3, first / max(1e-9, self.monitor.remaining)))
+        most = _FIRST_PRICES + self.modes * _PRICES_PER_MODE
+        self.bound(level, STAGES, min(0.3, most / max(1e-9, self.monitor.remaining)))
         quick = self.monitor.elapsed - began < min(_QUICK_SECONDS, _QUICK * self.monitor.remaining)
         if starts_left(self.windows(level), _MOST_STARTS) <= _FEWEST_STARTS:
             self.exact("highs", 0.3, level)
@@ -145,9 +147,11 @@ class _Team:
         if quick:
             self.bound(level, REFINING, 0.2)  # better prices are a better guide, too
             self.search(level, min(0.05, _FIRST_SEARCH / max(_FIRST_SEARCH, self.monitor.remaining)))
-        with self.searching(level):
+        first = max(_FIRST_SEARCH, _SEARCHES_FOR_PRICES * (self.monitor.elapsed - began))
+        with self.searching(level, 0 if quick else first) as refined:
             if not quick:
                 self.bound(level, REFINING, 0.3)
+                refined.set()
             round_ = 0
             while not self.done and self.level == level:
                 self.prove(level, round_)
@@ -189,23 +193,38 @@ class _Team:
 
     # search ------------------------------------------------------------------------------------------------
     @contextmanager
-    def searching(self, level: int) -> Iterator[None]:
+    def searching(self, level: int, seconds: float) -> Iterator[threading.Event]:
         """Search in a thread of its own for the time of a ``with`` block.
+
+        For so many ``seconds`` each time, until the event is set that prices are refined: then once more, with them, to
+        the end. A search keeps to the prices with which it began.
 
         Only on the first level: there values only fall. A better plan may be worse on a later level, and windows made
         a moment before would then leave out plans that are better than it.
         """
+        refined = threading.Event()
         if self.request.threads < 2 or level > 0:
-            yield
+            yield refined
             return
         part = self.monitor.part(self.monitor.remaining)
-        thread = threading.Thread(target=self._search, args=(part, level), name="search", daemon=True)
+        parts = [part]
+
+        def work() -> None:
+            while seconds and not refined.is_set():
+                parts.append(part.part(seconds))
+                if part.should_stop() or self._failure is not None:
+                    return
+                self._search(parts[-1], level)
+            self._search(part, level)
+
+        thread = threading.Thread(target=work, name="search", daemon=True)
         thread.start()
         self.searching_now = 1
         try:
-            yield
+            yield refined
         finally:
-            part.stop()
+            for one in parts:
+                one.stop()
             thread.join()
             self.searching_now = 0
 
