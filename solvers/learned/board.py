@@ -192,9 +192,17 @@ class Board:
             worth = score[0] + (added[0] - rejected[0]) / self.problem.scale
             place = 0 if rejected < added else len(at)
             at, score = np.insert(at, place, REJECT), np.insert(score, place, worth)
-        if self.simulator.next_known_event is not None:
+        if self._can_be_left(task):
             at, score = np.append(at, LATER), np.append(score, score.max() - _WORSE * self.value)
         return Choice(task, at, score)
+
+    def _can_be_left(self, task: int) -> bool:
+        """Whether something else will happen, and the task still meets its deadline then, or may be rejected."""
+        upcoming = self.simulator.next_known_event
+        if upcoming is None:
+            return False
+        last = self.problem.deadline[task] - self.ground.known.shortest[task]
+        return bool(upcoming <= last or self.simulator.scope.rejectable[task])
 
     def _rejected_with(self, task: int) -> tuple[int, ...]:
         """The task and those after it, if they may be rejected."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optalloc.environment.scales import Floats
-from optalloc.problem import Ints
+from optalloc.problem import ABSENT, FREE, Ints
 from optalloc.scope import full_scope
 from optalloc.simulation import Simulator, simulate
 from optalloc.solvers.learned.board import Board
@@ -20,25 +20,26 @@ from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.policy import LearnedPolicy, Scorer
 from optalloc.solvers.learned.scorer import FactoredScorer, Step, best_of
 
-__all__ = ["Episode", "Explorer", "Path", "Regret", "play", "watch"]
+__all__ = ["DEAD_END", "Episode", "Explorer", "Path", "Regret", "along", "play", "watch"]
 
 
 class Regret:
     """What is decided and has been waited for, beyond every seen task by itself: J; its growth is what an action costs.
 
         J = value of what is decided for good - sum over decided tasks of their isolated value
-            + sum over the queue of completion * (clock - release)
+            + sum over the queue of completion * (clock - release) + makespan * (clock - last end so far, if positive)
 
-    in mean isolated values. It grows by the same as the objective from the first decision to the last; the waiting of a
-    task counts when it waits, not when it is decided.
+    in mean isolated values; the last part while tasks wait. It grows by the same as the objective from the first
+    decision to the last, but for a constant; the waiting of a task counts when it waits, not when it is decided. What
+    is added to all releases changes nothing.
     """
 
     def __init__(self, ground: Ground):
-        problem, costs = ground.problem, ground.costs[0]
-        everyone = np.arange(problem.num_tasks)
-        self.rate: Ints = costs.form.completion
-        self.release: Ints = problem.release
-        self.alone: Floats = ground.isolated.value + costs.sunk(everyone, problem.release)
+        form = ground.costs[0].form
+        self.rate: Ints = form.completion
+        self.makespan = form.makespan
+        self.release: Ints = ground.problem.release
+        self.alone: Floats = ground.isolated.value + form.completion * self.release + form.placed
         self.unit = max(1.0, float(np.abs(ground.isolated.value).mean()))
 
     def __call__(self, board: Board) -> float:
@@ -46,6 +47,8 @@ class Regret:
         queue = np.array(list(simulator.queue), dtype=np.int64)
         decided = self.alone[board.seen].sum() - self.alone[queue].sum()
         waited = (self.rate[queue] * (simulator.clock - self.release[queue])).sum()
+        if len(queue):
+            waited += self.makespan * max(0, simulator.clock - simulator.firm.makespan)
         return float((simulator.values[0] - decided + waited) / self.unit)
 
 
@@ -58,8 +61,8 @@ class Episode:
     steps
         Its L decisions.
     regret
-        (L + 1,) J before each decision, and at the end, less what `replan-index` had there by then: an input-dependent
-        baseline, the same whatever is decided (Mao et al. 2019).
+        (L + 1,) J before each decision, and at the end, less what `replan-index` had there by then (`along`): an
+        input-dependent baseline, the same whatever is decided (Mao et al. 2019).
     clock
         (L + 1,) ticks.
     duration
@@ -123,9 +126,24 @@ def play(
     finally:
         scorer.steps = None
     if beside is not None:
-        regret = regret - np.interp(clock, beside[1], beside[0])
+        regret = regret - along(beside, clock, ended=objective is not None)
     duration = max(1.0, float(ground.isolated.duration.mean()))
     return Episode(steps, regret, clock, duration, objective)
+
+
+def along(path: Path, clock: Ints, *, ended: bool) -> Floats:
+    """(L + 1,) J of one path at the ticks of another.
+
+    Parameters
+    ----------
+    ended
+        The other ends with a plan: its end is held against all that this one comes to, whichever ends first.
+    """
+    regret, ticks = path
+    found = np.interp(clock, ticks, regret)
+    if ended:
+        found[-1] = regret[-1]
+    return np.asarray(found)
 
 
 def watch(ground: Ground, scorer: Scorer, worth: Worth | None = None) -> tuple[Path, int | None]:
@@ -139,9 +157,10 @@ def watch(ground: Ground, scorer: Scorer, worth: Worth | None = None) -> tuple[P
     simulator = Simulator(full_scope(ground.problem))
     policy = LearnedPolicy(ground, simulator, scorer, looking=remember)
     simulate(simulator, policy)
-    # What is left at a dead end is seen by now, or will never be.
-    policy.board.seen |= simulator.scope.free
-    left = int((np.array(simulator.firm.mode)[simulator.scope.free] < 0).sum()) if simulator.failure else 0
+    mode, free = np.array(simulator.firm.mode), simulator.scope.free
+    # At a dead end some tasks were never seen: they are left, not decided.
+    policy.board.seen = free & (mode != ABSENT)
+    left = int(np.isin(mode[free], (FREE, ABSENT)).sum()) if simulator.failure else 0
     moments.append((worth(policy.board) + DEAD_END * left, simulator.clock))
     regret, clock = (np.array(column) for column in zip(*moments, strict=True))
     return (regret, clock), None if simulator.failure else simulator.values[0]

@@ -2,8 +2,8 @@
 
 The policy draws level by level from softmax(residual): no rule's score, and no feature that tells a duration is seen.
 The reward of a decision is minus the time that tasks spend in the system until the next one, and minus ``idle`` times
-the growth of the makespan, which is what utilisation loses, both in mean durations. Several runs on the same instance
-share an input-dependent baseline: the mean of the others at the same tick.
+the growth of the makespan, which is what utilisation loses, both in mean durations; a rejected task never leaves.
+Several runs on the same instance share an input-dependent baseline: the mean of the others at the same tick.
 
 References
 ----------
@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from optalloc.environment.scales import Floats
+from optalloc.problem import REJECTED
 from optalloc.solvers.learned.board import Board
-from optalloc.solvers.learned.episodes import Episode, Explorer, play
+from optalloc.solvers.learned.episodes import Episode, Explorer, along, play
 from optalloc.solvers.learned.fdqn import Batch, Estimate, largest, moments, set_moments
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.network import initial
@@ -64,7 +65,10 @@ class Args(Training):
 
 
 class Time:
-    """Time in the system of all tasks so far, and ``idle`` times the makespan so far, in mean durations."""
+    """Time in the system of all tasks so far, and ``idle`` times the makespan so far, in mean durations.
+
+    Rejected tasks stay: otherwise to reject would be the shortest way out.
+    """
 
     def __init__(self, ground: Ground, idle: float):
         self.release, self.idle = ground.problem.release, idle
@@ -72,11 +76,13 @@ class Time:
 
     def __call__(self, board: Board) -> float:
         firm, clock = board.simulator.firm, board.clock
-        decided = np.flatnonzero((np.array(firm.mode) >= 0) & board.seen)
+        mode, last = np.array(firm.mode), max(firm.makespan, clock)
+        decided = np.flatnonzero((mode >= 0) & board.seen)
+        rejected = np.flatnonzero((mode == REJECTED) & board.seen)
         queue = np.array(list(board.simulator.queue), dtype=np.int64)
         spent = (np.array(firm.end)[decided] - self.release[decided]).sum()
-        waited = (clock - self.release[queue]).sum()
-        return float((spent + waited + self.idle * max(firm.makespan, clock)) / self.unit)
+        waited = (clock - self.release[queue]).sum() + (last - self.release[rejected]).sum()
+        return float((spent + waited + self.idle * last) / self.unit)
 
 
 class Learner(Trainer):
@@ -87,10 +93,13 @@ class Learner(Trainer):
         self.args = args
         self.rng = np.random.default_rng(args.seed)
         self.weights = initial(args.seed)
+        # The policy that acts is softmax(residual): no level has a scale of its own.
+        self.weights["scale"] = np.zeros_like(self.weights["scale"])
         self.online = Estimate(self.weights)
-        for tensor in self.online.weights.values():
+        self.learned = [tensor for name, tensor in self.online.weights.items() if name != "scale"]
+        for tensor in self.learned:
             tensor.requires_grad_()
-        self.optimiser = torch.optim.Adam(list(self.online.weights.values()), lr=args.learning_rate)
+        self.optimiser = torch.optim.Adam(self.learned, lr=args.learning_rate)
 
     def scorer(self, weights: Arrays) -> FactoredScorer:
         return untimed(weights)
@@ -125,7 +134,7 @@ class Learner(Trainer):
         loss = -(log[batch.chosen] * gain[batch.step]).mean() - self.args.entropy * entropy
         self.optimiser.zero_grad()
         torch.autograd.backward([loss])
-        torch.nn.utils.clip_grad_norm_(list(self.online.weights.values()), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.learned, 1.0)
         self.optimiser.step()
 
     def state(self) -> Arrays:
@@ -149,12 +158,10 @@ def advantages(episodes: list[Episode], steps: int) -> Floats:
         count = len(episode.steps)
         end = np.minimum(np.arange(count) + steps, count)
         grown = episode.regret[end] - episode.regret[:count]
+        ended = episode.objective is not None
         others = [other for other in episodes if other is not episode] or [episode]
-        expected = [
-            np.interp(episode.clock[end], other.clock, other.regret)
-            - np.interp(episode.clock[:count], other.clock, other.regret)
-            for other in others
-        ]
-        found.append(np.mean(expected, axis=0) - grown)
+        paths = [along((other.regret, other.clock), episode.clock, ended=ended) for other in others]
+        expected = np.mean([path[end] - path[:count] for path in paths], axis=0)
+        found.append(expected - grown)
     gains = np.concatenate(found)
     return np.asarray(gains / (gains.std() + 1e-9))
