@@ -18,6 +18,7 @@ from optalloc.errors import InputError, UnsupportedError
 from optalloc.solvers.learned import es_index, learners
 from optalloc.solvers.learned.files import RunFiles
 from optalloc.solvers.learned.learners import LEARNERS, make_trainer, training_args
+from optalloc.solvers.learned.practice import ratio_of
 from optalloc.solvers.learned.schedulers import SCHEDULERS
 from optalloc.solvers.learned.training import run_training
 from optalloc.solvers.learned.weights import load_weights
@@ -110,6 +111,15 @@ def test_three_generations_learn_to_share_what_is_paid_for():
 def test_a_learner_with_the_wrong_sign_does_not():
     """The margin tells them apart."""
     assert ratio_after(Worsening) > 0.95
+
+
+def test_ratios_tell_no_plan_from_a_plan_for_nothing():
+    """An objective of 0 is the best there is; a plan where the rule finds none is better than the rule."""
+    assert (ratio_of(6, 4), ratio_of(4, 6), ratio_of(5, 5)) == (1.5, 4 / 6, 1)
+    assert (ratio_of(None, 5), ratio_of(5, None), ratio_of(None, None)) == (2, 0.5, 1)
+    assert ratio_of(0, 0) == 1
+    assert 0 < ratio_of(0, 1000) < 0.01
+    assert ratio_of(1000, 0) > 100
 
 
 # the same again -----------------------------------------------------------------------------------
@@ -218,6 +228,7 @@ def test_wrong_settings_are_refused_all_at_once(run):
     assert code == 2
     for name in ("tasks: ", "seed: ", "zzz: ", "horizon: ", "preset: 'here' ", "load: "):
         assert sum(line.startswith(name) for line in err.splitlines()) == 1, name
+    assert "runs: must be a whole number of at least 2" in run("train", "reinforce", "--set", "runs=1")[2]
     assert "known: fdqn, bdq" in run("train", "lookahead")[2]
     assert run("train", "nothing")[0] == 2
     assert "would never end" in run("train", "fdqn", "--minutes", "0")[2]

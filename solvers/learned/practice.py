@@ -17,7 +17,7 @@ from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.policy import Scorer, run_episode
 from optalloc.solvers.learned.rule import RuleScorer
 
-__all__ = ["TEST", "TRAINING", "VALIDATION", "Family", "by_rule", "objective_of", "ratios"]
+__all__ = ["TEST", "TRAINING", "VALIDATION", "Family", "by_rule", "objective_of", "ratio_of", "ratios"]
 
 TRAINING: Final = 1_000_000
 VALIDATION: Final = 2_000_000
@@ -73,9 +73,21 @@ def by_rule(family: Family, seed: int) -> tuple[Path, int | None]:
 
 
 def ratios(scorer: Scorer, family: Family, seeds: Sequence[int], *, dead_end: float = 2.0) -> np.ndarray:
-    """(S,) objective of a scorer over that of `replan-index` on instances of a family; ``dead_end`` without a plan."""
-    found = []
-    for seed in seeds:
-        value, rule = objective_of(family.ground(seed), scorer), by_rule(family, seed)[1]
-        found.append(1.0 if value == rule else dead_end if not value or not rule else value / rule)
-    return np.array(found)
+    """(S,) objective of a scorer over that of `replan-index` on instances of a family (`ratio_of`)."""
+    values = ((objective_of(family.ground(seed), scorer), by_rule(family, seed)[1]) for seed in seeds)
+    return np.array([ratio_of(value, rule, dead_end) for value, rule in values])
+
+
+def ratio_of(value: int | None, rule: int | None, dead_end: float = 2.0) -> float:
+    """An objective over another one, both scaled by K.
+
+    Parameters
+    ----------
+    value, rule
+        None at a dead end.
+    dead_end
+        What it is where only the first has no plan; its inverse where only the second has none.
+    """
+    if value is None or rule is None:
+        return 1.0 if value == rule else dead_end if value is None else 1 / dead_end
+    return max(1, value) / max(1, rule)  # 1 is next to nothing, and 0 is as good
