@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from optalloc.solvers.learned.bdq import Learner as Branching
 from optalloc.solvers.learned.fdqn import Batch, below_best
 from optalloc.solvers.learned.network import DATA as DATA_LEVEL
 from optalloc.solvers.learned.network import NODE as NODE_LEVEL
@@ -112,3 +113,14 @@ def test_the_form_that_fdqn_learns_holds_the_exact_values(coupling):
     found = below_best(advantage.float(), Batch.of(steps)).numpy()
     value = q.max(axis=(1, 2))[[k for k, _, _ in pairs]]
     np.testing.assert_allclose(value + found, q.ravel(), atol=1e-4)
+
+
+def test_branches_learn_the_value_of_states_without_a_choice():
+    """By their own target; a batch of nothing else has an error, too."""
+    state = np.zeros(2, np.float32)
+    choice = Pick(DATA_LEVEL, np.zeros((2, 1), np.float32), np.zeros(2, np.float32), 1)
+    value, target = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 5.0])
+    for picks, advantage, expected in (([choice], [0.0, 0.5], (0.25**2 / 2 + 2.5) / 2), ([], [], 2.5 / 2)):
+        batch = Batch.of([Step(state, picks), Step(state, [])])
+        found = Branching.error(None, value, torch.tensor(advantage), batch, target)
+        assert found.item() == pytest.approx(expected)

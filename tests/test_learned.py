@@ -19,7 +19,9 @@ from optalloc.result import Status
 from optalloc.schedule import build_scope
 from optalloc.scope import full_scope
 from optalloc.simulation import Simulator, simulate
+from optalloc.solvers.learned.episodes import play
 from optalloc.solvers.learned.ground import Ground
+from optalloc.solvers.learned.network import COLUMNS, DATA, DEVICES, NODE
 from optalloc.solvers.learned.policy import LearnedPolicy
 from optalloc.solvers.learned.schedulers import SCHEDULERS
 from optalloc.solvers.learned.weights import MOST_BYTES, load_weights, save_weights
@@ -90,6 +92,38 @@ def test_weights_change_decisions():
     expected = by_rule(scope)
     for name in SCHEDULERS:
         assert by_scheduler(scope, name, random_weights(name)) != expected, name
+
+
+def test_all_networks_value_states_by_the_same_numbers():
+    """Of each waiting task once, however many rows it has."""
+    ground = Ground(compiled(drawn("contended", 12, 1)))
+    states = []
+    for name in ("fdqn", "flat-dqn", "additive"):
+        steps = play(ground, SCHEDULERS[name].make(SCHEDULERS[name].initial(0))).steps
+        states.append(np.stack([step.state for step in steps]))
+    assert len(np.unique(states[0], axis=0)) >= 10
+    np.testing.assert_array_equal(states[0], states[1])
+    np.testing.assert_array_equal(states[0], states[2])
+
+
+def test_a_rejection_speaks_for_no_node():
+    """Also where it is the rule's first choice and each level is scored over all rows of the task."""
+    weights = SCHEDULERS["additive"].initial(0)
+    weights["linear.weight"][COLUMNS.index("reject"), DATA] = -100
+    scorer = SCHEDULERS["additive"].make(weights)
+    scorer.seen = np.ones_like(scorer.seen)
+    first, below = 0, 0
+    for seed in range(4):
+        for step in play(Ground(compiled(drawn("edge", 30, seed))), scorer).steps:
+            for pick in step.picks:
+                rejects = pick.options[:, COLUMNS.index("reject")] == 1
+                if pick.level == DATA:
+                    first += bool(rejects[0])
+                elif pick.level in (NODE, DEVICES):
+                    assert not rejects.any()
+                    below += first > 0
+    assert first >= 3
+    assert below >= 3
 
 
 # scopes -------------------------------------------------------------------------------------------
@@ -245,5 +279,7 @@ def test_weights_that_are_not_there(tmp_path):
         solve(problem, "lookahead", options={"base": "mine"})
     with pytest.raises(InputError, match="other weights than this version reads"):
         solve(problem, "fdqn", options={"weights": str(written("es-index", tmp_path))})
+    with pytest.raises(InputError, match=r"options\.weights: .* holds weights of additive, not of fdqn"):
+        solve(problem, "fdqn", options={"weights": str(written("additive", tmp_path))})
     with pytest.raises(InputError, match="no such option"):
         solve(problem, "fdqn", options={"discipline": "reserve"})

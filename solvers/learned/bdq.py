@@ -30,9 +30,10 @@ class Learner(additive.Learner):
     """The learner of `fdqn` with branches instead of a sum."""
 
     def error(self, value: Tensor, advantage: Tensor, batch: Batch, target: Tensor) -> Tensor:
-        """Mean over all branches of all decisions."""
-        branch = value[batch.step] + above_mean(advantage, batch)
-        return torch.nn.functional.smooth_l1_loss(branch, target[batch.step])
+        """Mean over all branches of all decisions; without a choice the value of the state is the branch."""
+        alone = torch.bincount(batch.step, minlength=len(value)) == 0
+        branch = torch.cat([value[batch.step] + above_mean(advantage, batch), value[alone]])
+        return torch.nn.functional.smooth_l1_loss(branch, torch.cat([target[batch.step], target[alone]]))
 
     @torch.no_grad()
     def expected(self, batch: Batch) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from optalloc.environment.scales import Floats
-from optalloc.problem import Bools, Ints
+from optalloc.problem import NEVER, Bools, Ints
 from optalloc.solvers.learned.board import Choice
 from optalloc.solvers.learned.features import Event, Singles
 from optalloc.solvers.learned.network import (
@@ -117,8 +117,7 @@ class FactoredScorer:
 
     # the two choices --------------------------------------------------------------------------------------
     def task(self, event: Event, positions: Ints) -> int:
-        best = event.board.best[positions]
-        options = self._options(TASK_LEVEL, event, event.tasks(positions), event.rows(best, best))
+        options = self._by_best_rows(event, positions)
         self._begin_step(options)
         self._of_task = options[:, : event.num_task_columns]
         found = self._pick(TASK_LEVEL, options, urgency(event, positions))
@@ -131,8 +130,9 @@ class FactoredScorer:
         known = np.where(instead, choice.at.max(), choice.at)
         labels = {
             DATA: np.where(instead, choice.at, layout.choice[rows[known]]),
-            NODE: layout.node[rows[known]],
-            DEVICES: layout.devices[rows[known]],
+            # What stands in the place of a row has no node: it speaks for none.
+            NODE: np.where(instead, NEVER, layout.node[rows[known]]),
+            DEVICES: np.where(instead, NEVER, layout.devices[rows[known]]),
         }
         best, score = event.board.best[position], choice.score / event.board.value
         describe: Describe = lambda among: event.rows(choice.at[among], np.full(len(among), best))  # noqa: E731
@@ -164,6 +164,11 @@ class FactoredScorer:
         return np.asarray(label == labels[self._pick(level, options, score[speak])])
 
     # scores -----------------------------------------------------------------------------------------------
+    def _by_best_rows(self, event: Event, positions: Ints) -> Singles:
+        """(P, COLUMNS) tasks, each with its best row."""
+        best = event.board.best[positions]
+        return self._options(TASK_LEVEL, event, event.tasks(positions), event.rows(best, best))
+
     def _begin_step(self, options: Singles) -> None:
         if self.steps is not None:
             self.steps.append(Step(np.concatenate([options.mean(axis=0), options.max(axis=0)])))
@@ -200,7 +205,8 @@ class FlatScorer(FactoredScorer):
         below = np.concatenate([choice.score - choice.score.max() for choice in choices]) / board.value
         score = urgency(event, positions)[owner] + below
         options = self._options(TASK_LEVEL, event, event.tasks(positions)[owner], event.rows(at, best[owner]))
-        self._begin_step(options)
+        if self.steps is not None:
+            self._begin_step(self._by_best_rows(event, positions))
         found = self._pick(TASK_LEVEL, options, score)
         self._row = found - int(np.flatnonzero(owner == owner[found])[0])
         return int(owner[found])

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from optalloc.errors import Fault, InputError
 from optalloc.problem import Problem
 from optalloc.simulation import REPLAN, Policy, Simulator
 from optalloc.solvers.base import Request
@@ -35,8 +36,14 @@ def scorer_of(name: str, weights: str | Path, option: str = "weights") -> Scorer
     InputError
         There are no such weights, or they are not this scheduler's.
     """
-    scheduler = SCHEDULERS[name]
-    return scheduler.make(load_weights(weights_file(name, weights, option), scheduler.initial(0))[0])
+    scheduler, path = SCHEDULERS[name], weights_file(name, weights, option)
+    found, about = load_weights(path, scheduler.initial(0))
+    if about.get("solver", name) != name:
+        # Several schedulers have weights of the same shapes.
+        raise InputError(
+            Fault(f"options.{option}", f"{path} holds weights of {about['solver']}, not of {name}")
+        )
+    return scheduler.make(found)
 
 
 def _learned(name: str) -> Make:
