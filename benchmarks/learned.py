@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -39,6 +39,11 @@ BASE = "replan-index"
 REFERENCE = "reference"
 """`auto`, which knows all releases: a plan and a proven bound."""
 MOST_SECONDS = 3600.0
+MEASURES = (
+    "mean_flow_hours", "makespan_hours", "utilisation", "matching_ratio", "cost_usd", "due_met", "tasks_rejected",
+)  # fmt: skip
+"""What is stored of a plan beside the objective (docs/results.md)."""
+ERROR = "ERROR"
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class Row:
         Of the first level, scaled; the bound of the reference only.
     seconds
         Of CPU for the whole run (of the clock for the reference).
+    measures
+        MEASURES of the plan; empty without one.
     """
 
     case: Case
@@ -81,6 +88,7 @@ class Row:
     bound: int | None
     seconds: float
     commit: str
+    measures: dict[str, float | None] = field(default_factory=dict)
 
 
 def main() -> None:
@@ -126,19 +134,33 @@ def arguments() -> argparse.Namespace:
 # training --------------------------------------------------------------------------------------------------
 def train(chosen: argparse.Namespace) -> None:
     """Every learner on every family with every seed, each in a process of its own; finished ones are left alone."""
-    waiting = [
-        command(name, preset, seed, chosen)
-        for seed, preset, name in product(range(chosen.seeds), chosen.presets, chosen.learners)
-        if not (weights(name, preset, seed)).exists()
-    ]
+    waiting, failed = unfinished(chosen), 0
     running: list[subprocess.Popen[bytes]] = []
     while waiting or running:
-        running = [process for process in running if process.poll() is None]
+        ended = [process for process in running if process.poll() is not None]
+        failed += sum(process.returncode != 0 for process in ended)
+        running = [process for process in running if process not in ended]
         while waiting and len(running) < chosen.workers:
             words = waiting.pop(0)
             print(" ".join(words[1:]), flush=True)
             running.append(subprocess.Popen(words, stdout=subprocess.DEVNULL))
         time.sleep(1)
+    if failed:
+        sys.exit(f"{failed} training runs have failed")
+
+
+def unfinished(chosen: argparse.Namespace) -> list[list[str]]:
+    """The commands of all runs whose time is not over; those that were cut short go on."""
+    found = []
+    for seed, preset, name in product(range(chosen.seeds), chosen.presets, chosen.learners):
+        path = weights(name, preset, seed)
+        if not path.exists():
+            found.append(command(name, preset, seed, chosen))
+        elif (
+            json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["seconds"] < 60 * chosen.minutes
+        ):
+            found.append([*command(name, preset, seed, chosen), "--resume"])
+    return found
 
 
 def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> list[str]:
@@ -167,18 +189,19 @@ def weights(name: str, preset: str, seed: int) -> Path:
 def run(chosen: argparse.Namespace) -> None:
     """Run and store what is not stored yet."""
     commit = _commit()
-    known = {(row.case, row.solver) for row in stored()}
+    rows = kept()
+    known = {(row.case, row.solver) for row in rows}
     jobs = [job for job in asked(chosen) if job not in known]
     print(f"{len(jobs)} runs", flush=True)
-    began, kept = time.monotonic(), stored()
+    began = time.monotonic()
     with ProcessPoolExecutor(
         chosen.workers, mp_context=get_context("spawn"), max_tasks_per_child=200
     ) as pool:
         pending = [pool.submit(measure, *job, chosen.reference_seconds, commit) for job in jobs]
         for number, done in enumerate(as_completed(pending), start=1):
-            kept.append(done.result())
+            rows.append(done.result())
             if number % 20 == 0 or number == len(jobs):
-                save(kept)
+                save(rows)
                 print(f"{number} of {len(jobs)} after {time.monotonic() - began:.0f} s", flush=True)
 
 
@@ -216,11 +239,13 @@ def measure(case: Case, solver: str, reference_seconds: float, commit: str) -> R
         else:
             result = oa.solve(problem, name, time_limit=MOST_SECONDS, threads=1, options=options)
     except oa.OptallocError as error:
-        return Row(case, solver, f"ERROR: {error}", None, None, 0.0, commit)
+        return Row(case, solver, f"{ERROR}: {error}", None, None, 0.0, commit)
     seconds = result.seconds if solver == REFERENCE else time.process_time() - began
     first = result.levels[0]
     bound = first.bound if solver == REFERENCE else None
-    return Row(case, solver, result.status.value, first.objective, bound, round(seconds, 3), commit)
+    metrics = result.evaluation.metrics if result.evaluation else {}
+    measures = {name: metrics[name] for name in MEASURES if name in metrics}
+    return Row(case, solver, result.status.value, first.objective, bound, round(seconds, 3), commit, measures)
 
 
 # storing ---------------------------------------------------------------------------------------------------
@@ -229,6 +254,11 @@ def stored() -> list[Row]:
     lines = ROWS.read_text(encoding="utf-8").splitlines() if ROWS.exists() else []
     found = map(json.loads, lines)
     return [Row(**{**entry, "case": Case(**entry["case"])}) for entry in found]
+
+
+def kept() -> list[Row]:
+    """Rows that are not to be done again: all but errors."""
+    return [row for row in stored() if not row.status.startswith(ERROR)]
 
 
 def save(rows: Iterable[Row]) -> None:

@@ -1,32 +1,66 @@
-"""Tables and a picture of what `learned.py` has stored."""
+"""Tables and a picture of what `learned.py` has stored.
+
+An instance counts where every one of a learner's weights has a plan; how many do is told by the plans of all runs.
+Intervals are of 95 %, by drawing instances and, independently, weights again (both with replacement).
+"""
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from ladder_report import markdown
-from learned import BASE, REFERENCE, RESULTS, Case, Row, stored
+from learned import BASE, MEASURES, REFERENCE, RESULTS, Case, Row, stored
+
+from optalloc.solvers.learned.schedulers import SCHEDULERS
 
 __all__ = ["PAGE", "draw", "filled", "tables"]
 
 PAGE = Path(__file__).parents[1] / "docs" / "learned.md"
 PICTURE = RESULTS / "ratios.svg"
+FIRST = "fdqn"
+"""What the other learners are held against."""
+DRAWS = 2000
+SHOWN = 14
+"""Solvers in a panel of the picture."""
 
 Cell = tuple[str, int, str, str]
 """Preset, tasks, load, coupling."""
 
-Values = Mapping[Case, list[int]]
-"""Objectives on each instance: several where several weights of a learner ran."""
+Runs = Mapping[Case, Mapping[str, Row]]
+"""Of one solver, by the weights ("" where it has none)."""
+
+Planned = Mapping[Case, np.ndarray]
+"""(S,) objectives by the weights, of instances on which all of them have a plan; at least 1."""
 
 
-def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """One table for each cell, by its name."""
+# what is stored ---------------------------------------------------------------------------------------------
+def cells_of(rows: Sequence[Row]) -> dict[Cell, list[Row]]:
+    """Rows of each kind of instances."""
     cells: dict[Cell, list[Row]] = defaultdict(list)
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (row.case.seed, row.solver)):
         cells[row.case.preset, row.case.tasks, row.case.load, row.case.coupling].append(row)
-    return {name_of(cell): table(cell, same) for cell, same in sorted(cells.items())}
+    return dict(sorted(cells.items()))
+
+
+def by_solver(rows: Sequence[Row]) -> dict[str, Runs]:
+    """Runs of each solver; a learner's with weights of other instances are a solver of their own."""
+    found: dict[str, dict[Case, dict[str, Row]]] = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        name, _, weights = row.solver.partition("@")
+        family = weights.rpartition("-")[0]
+        own = not weights or family == row.case.preset
+        found[name if own else f"{name} of {family}"][row.case][weights] = row
+    return found
+
+
+def planned(runs: Runs) -> Planned:
+    """Objectives that can be compared."""
+    every = sorted({weights for of in runs.values() for weights in of})
+    values = {case: [of[one].objective if one in of else None for one in every] for case, of in runs.items()}
+    return {case: np.maximum(1, np.array(of)) for case, of in values.items() if None not in of}
 
 
 def name_of(cell: Cell) -> str:
@@ -35,88 +69,157 @@ def name_of(cell: Cell) -> str:
     return f"{preset}, {tasks} tasks, coupling {coupling}" + (f", load {load}" if load else "")
 
 
-def table(cell: Cell, rows: Sequence[Row]) -> str:
-    """Every solver of a cell, best first: its distance to the rule, to the best rule, and to the proven bound."""
-    found = by_solver(rows)
-    base = found.get(BASE, {})
-    bounds = {row.case: row.bound for row in rows if row.solver == REFERENCE and row.bound is not None}
-    rules = {name: ratios(values, base) for name, values in found.items() if is_rule(name)}
-    whole = {name: of for name, of in rules.items() if len(of) == len(base)}
-    best_rule = min(whole, key=lambda name: np.mean(list(whole[name].values())), default=BASE)
-    lines = []
-    for name, values in found.items():
-        of_base = ratios(values, base)
-        cells = [name, f"{sum(len(of) for of in values.values())}", spread(list(of_base.values()))]
-        cells.append(middle(list(of_base.values())))
-        cells.append("-" if name == best_rule else spread(list(ratios(values, found[best_rule]).values())))
-        gaps = [
-            (np.mean(of) - bounds[case]) / max(1, abs(np.mean(of)))
-            for case, of in values.items()
-            if case in bounds
-        ]
-        cells.append(f"{np.mean(gaps):.1%}" if gaps else "-")
-        seconds = [row.seconds for row in rows if row.solver.partition("@")[0] == name]
-        cells.append(f"{np.mean(seconds):.2f}")
-        lines.append((np.mean(list(of_base.values())) if of_base else np.inf, cells))
-    title = ["solver", "plans", f"to {BASE}", "IQM", f"to {best_rule}", "gap to the bound", "seconds"]
-    ordered = [cells for _, cells in sorted(lines, key=lambda line: line[0])]
-    instances = len({row.case for row in rows})
-    return f"**{name_of(cell)}** ({instances} instances)\n\n{markdown(title, ordered)}"
-
-
-def by_solver(rows: Sequence[Row]) -> dict[str, dict[Case, list[int]]]:
-    """Objectives of each solver; those of a learner's different weights together."""
-    found: dict[str, dict[Case, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row.objective is not None:
-            found[row.solver.partition("@")[0]][row.case].append(row.objective)
-    return found
-
-
 def is_rule(name: str) -> bool:
     """A rule without foresight or learning."""
     return name == BASE or name == "tetris" or name.startswith("online-") or name.endswith("-backfill")
 
 
-def ratios(values: Values, base: Values) -> dict[Case, float]:
-    """Objective over another solver's on the instances that both have planned."""
-    both = values.keys() & base.keys()
-    return {case: float(np.mean(values[case]) / np.mean(base[case])) for case in both}
+# ratios -----------------------------------------------------------------------------------------------------
+class Ratio:
+    """Objectives over another solver's, instance by instance.
+
+    Attributes
+    ----------
+    each
+        (I,) means over the weights of both, one over the other.
+    mean, low, high
+        Of them, with the interval.
+    """
+
+    def __init__(self, values: Planned, base: Planned):
+        both = [case for case in values if case in base]
+        mine, other = (np.array([of[case] for case in both], dtype=float) for of in (values, base))
+        self.each = mine.mean(axis=1) / other.mean(axis=1)
+        self.mean = float(self.each.mean())
+        rng = np.random.default_rng(0)
+        instances, *weights = (_shares(rng, count) for count in (len(both), mine.shape[1], other.shape[1]))
+        drawn = (mine @ weights[0].T) / (other @ weights[1].T)
+        self.low, self.high = np.percentile(np.einsum("di,id->d", instances, drawn), [2.5, 97.5]).tolist()
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def spread(found: Sequence[float]) -> str:
-    """Mean and its 95 % interval, by resampling the instances."""
-    if not found:
-        return "-"
-    low, high = interval(found)
-    return f"{np.mean(found):.3f} [{low:.3f}, {high:.3f}]"
+def ratio(values: Planned, base: Planned) -> Ratio | None:
+    """None where no instance is planned by both."""
+    return Ratio(values, base) if values.keys() & base.keys() else None
 
 
-def interval(found: Sequence[float]) -> tuple[float, float]:
-    """95 % bootstrap interval of the mean."""
-    if len(found) < 2 or np.ptp(found) == 0:
-        return float(np.mean(found)), float(np.mean(found))
-    from scipy.stats import bootstrap
-
-    drawn = bootstrap((np.asarray(found),), np.mean, n_resamples=2000, rng=np.random.default_rng(0))
-    return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
+def _shares(rng: np.random.Generator, count: int) -> np.ndarray:
+    """(DRAWS, count) how often each of them is in a sample of as many, over their number."""
+    return rng.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count
 
 
-def middle(found: Sequence[float]) -> str:
+def middle(found: Ratio) -> str:
     """Mean of the middle half."""
     from scipy.stats import trim_mean
 
-    return f"{trim_mean(found, 0.25):.3f}" if found else "-"
+    return f"{trim_mean(found.each, 0.25):.3f}"
 
 
+# tables -----------------------------------------------------------------------------------------------------
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """The tables of each cell, by its name."""
+    return {name_of(cell): "\n\n".join(of_cell(cell, same)) for cell, same in cells_of(rows).items()}
+
+
+def of_cell(cell: Cell, rows: Sequence[Row]) -> Iterator[str]:
+    """Objectives of all solvers; learners against the first of them; what plans are like beside the objective."""
+    found = by_solver(rows)
+    plans = {name: planned(runs) for name, runs in found.items()}
+    base = plans.get(BASE, {})
+    order = sorted(found, key=lambda name: _mean(ratio(plans[name], base)))
+    yield f"**{name_of(cell)}** ({len({row.case for row in rows})} instances)"
+    yield objectives(order, found, plans)
+    yield from against_first(order, plans)
+    yield from measures(order, found)
+
+
+def _mean(found: Ratio | None) -> float:
+    return np.inf if found is None else found.mean
+
+
+def objectives(order: Sequence[str], found: Mapping[str, Runs], plans: Mapping[str, Planned]) -> str:
+    """Every solver, best first: its distance to the rule, to the best rule, and to the proven bound."""
+    base = plans.get(BASE, {})
+    rules = [name for name in order if is_rule(name) and len(plans[name]) == len(found.get(BASE, {}))]
+    best_rule = rules[0] if rules else BASE
+    bounds = {
+        case: row.bound
+        for case, of in found.get(REFERENCE, {}).items()
+        for row in of.values()
+        if row.bound is not None
+    }
+    lines = []
+    for name in order:
+        runs = [row for of in found[name].values() for row in of.values()]
+        of_base, of_best = (ratio(plans[name], other) for other in (base, plans.get(best_rule, {})))
+        gaps = [1 - bounds[case] / of.mean() for case, of in plans[name].items() if case in bounds]
+        lines.append(
+            [
+                name,
+                f"{sum(row.objective is not None for row in runs)} of {len(runs)}",
+                str(of_base or "-"),
+                middle(of_base) if of_base else "-",
+                "-" if name == best_rule else str(of_best or "-"),
+                f"{np.mean(gaps):.1%}" if gaps else "-",
+                _shown([row.seconds for row in runs if row.objective is not None], "{:.2f}"),
+            ]
+        )
+    title = ["solver", "plans", f"to {BASE}", "IQM", f"to {best_rule}", "gap to the bound", "seconds"]
+    return markdown(title, lines)
+
+
+def against_first(order: Sequence[str], plans: Mapping[str, Planned]) -> Iterator[str]:
+    """The first learner over each of the others, on the same instances."""
+    first = plans.get(FIRST, {})
+    others = [
+        name for name in order if name != FIRST and name.partition(" ")[0] in (*SCHEDULERS, "lookahead")
+    ]
+    lines = []
+    for name in others:
+        found = ratio(first, plans[name])
+        if found is not None:
+            counts = [int(np.sum(which)) for which in (found.each < 1, found.each > 1)]
+            lines.append([name, str(found), *(f"{count} of {len(found.each)}" for count in counts)])
+    if lines:
+        yield markdown([f"{FIRST} over", "ratio", "better", "worse"], lines)
+
+
+def measures(order: Sequence[str], found: Mapping[str, Runs]) -> Iterator[str]:
+    """Means over all plans of what is not the objective."""
+    lines = []
+    for name in order:
+        known = [row.measures for of in found[name].values() for row in of.values() if row.measures]
+        values = [[one[key] for one in known if one.get(key) is not None] for key in MEASURES]
+        if known:
+            lines.append([name, *(_shown(of, "{:.3g}") for of in values)])
+    if lines:
+        yield markdown(["solver", *(key.replace("_", " ") for key in MEASURES)], lines)
+
+
+def _shown(values: Sequence[float], form: str) -> str:
+    return form.format(np.mean(values)) if values else "-"
+
+
+# the page ---------------------------------------------------------------------------------------------------
 def filled(page: str, rows: Sequence[Row]) -> str:
-    """The page with its comparison made again of what is stored."""
+    """The page with its comparison made again of what is stored.
+
+    Raises
+    ------
+    ValueError
+        It has no place for it.
+    """
     text = "\n\n".join(tables(rows).values()) or "Nothing is stored yet."
     if rows:
         draw(rows, PICTURE)
         text += f"\n\n![Objectives over {BASE}'s](../benchmarks/results/learned/{PICTURE.name})"
     block = f"<!-- comparison -->\n{text}\n<!-- end -->"
-    return re.sub(r"<!-- comparison -->\n.*?<!-- end -->", lambda _: block, page, flags=re.DOTALL)
+    new, count = re.subn(r"<!-- comparison -->\n.*?<!-- end -->", lambda _: block, page, flags=re.DOTALL)
+    if not count:
+        raise ValueError("the page has no lines <!-- comparison --> and <!-- end --> for the tables")
+    return new
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
@@ -126,29 +229,33 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    cells: dict[Cell, list[Row]] = defaultdict(list)
-    for row in rows:
-        cells[row.case.preset, row.case.tasks, row.case.load, row.case.coupling].append(row)
+    cells = cells_of(rows)
     columns = min(3, len(cells))
     lines = -(-len(cells) // columns)
     figure, axes = pyplot.subplots(lines, columns, figsize=(4.6 * columns, 4.2 * lines), squeeze=False)
-    for axis, (cell, same) in zip(axes.flat, sorted(cells.items()), strict=False):
-        found = by_solver(same)
-        means = {name: list(ratios(values, found.get(BASE, {})).values()) for name, values in found.items()}
-        kept = sorted((name for name, of in means.items() if of), key=lambda name: np.mean(means[name]))[:14]
-        for height, name in enumerate(reversed(kept)):
-            low, high = interval(means[name])
-            colour = "tab:grey" if is_rule(name) else "tab:blue" if name != REFERENCE else "tab:green"
-            axis.plot([low, high], [height, height], color=colour)
-            axis.plot(np.mean(means[name]), height, "o", color=colour, markersize=4)
-        axis.set_yticks(range(len(kept)), list(reversed(kept)), fontsize=7)
-        axis.axvline(1, linewidth=0.7, color="black")
-        axis.set_title(name_of(cell), fontsize=8)
+    for axis, (cell, same) in zip(axes.flat, cells.items(), strict=False):
+        _panel(axis, cell, {name: planned(runs) for name, runs in by_solver(same).items()})
     for axis in list(axes.flat)[len(cells) :]:
         axis.set_visible(False)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
+
+
+def _panel(axis: Any, cell: Cell, plans: Mapping[str, Planned]) -> None:
+    """The best solvers of a cell."""
+    found = {name: ratio(values, plans.get(BASE, {})) for name, values in plans.items()}
+    known = {name: of for name, of in found.items() if of is not None}
+    best = sorted(known, key=lambda name: known[name].mean)[:SHOWN]
+    for height, name in enumerate(reversed(best)):
+        of = known[name]
+        colour = "tab:grey" if is_rule(name) else "tab:blue" if name != REFERENCE else "tab:green"
+        axis.plot([of.low, of.high], [height, height], color=colour)
+        axis.plot(of.mean, height, "o", color=colour, markersize=4)
+    axis.set_yticks(range(len(best)), list(reversed(best)), fontsize=7)
+    axis.axvline(1, linewidth=0.7, color="black")
+    rest = f" (best {SHOWN} of {len(known)})" if len(known) > SHOWN else ""
+    axis.set_title(name_of(cell) + rest, fontsize=8)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ python benchmarks/learned_speed.py [--repeats 20]
 
 All tasks wait at once. One of them can read every dataset on every node, the others one dataset on one node; so a
 decision about that one is as large as the table says, while the simulator stays small enough to lay out. Timed are the
-scores: the task among all that wait; then its data, node and devices. `fdqn` scores options level by level, `flat-dqn`
-every row. What both need beforehand, where each row would be placed, is the simulator's part and has its own column.
+scores: the task among all that wait; then its data, node and devices, its rows put in order included. `fdqn` scores
+options level by level, `flat-dqn` every row. What both need beforehand, where each row would be placed, is the
+simulator's part and has its own column.
 """
 
 import argparse
@@ -62,10 +63,9 @@ def line(size: tuple[int, int, int], repeats: int) -> str:
     large = int(np.flatnonzero(board.waiting == 0)[0])
     weights = {name: array + np.float32(0.01) for name, array in initial(0).items()}
     fdqn, flat = (SCHEDULERS[name].make(weights) for name in ("fdqn", "flat-dqn"))
-    choice = board.choice(large)
     times = (
         timed(lambda: fdqn.task(event, positions), repeats),
-        timed(lambda: fdqn.row(event, large, choice), repeats),
+        timed(lambda: fdqn.row(event, large, board.choice(large)), repeats),
         timed(lambda: flat.task(event, positions), repeats),
         timed(board.look, repeats),
     )

@@ -1,0 +1,147 @@
+"""What the tables of learned schedulers tell: dead ends, other weights, spread between training runs, pairs."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import learned  # noqa: E402
+import learned_report as report  # noqa: E402
+from learned import BASE, REFERENCE, Case, Row  # noqa: E402
+
+
+def row(solver: str, seed: int, objective: int | None, **more: object) -> Row:
+    """A stored run that nobody has run."""
+    case = Case("contended", 20, "", "1", seed)
+    status = "FEASIBLE" if objective is not None else "UNKNOWN"
+    return dataclasses.replace(Row(case, solver, status, objective, None, 1.0, "abc"), **more)
+
+
+def rows_of(solver: str, *objectives: int | None) -> list[Row]:
+    """One on each instance."""
+    return [row(solver, seed, objective) for seed, objective in enumerate(objectives)]
+
+
+def line_of(name: str, rows: list[Row]) -> list[str]:
+    """The first line of a solver in the tables."""
+    (text,) = report.tables(rows).values()
+    return next(
+        [c.strip() for c in t.split("|")[1:-1]] for t in text.splitlines() if t.startswith(f"| {name} |")
+    )
+
+
+RULE = rows_of(BASE, 100, 100, 100)
+
+
+def test_dead_ends_are_told_and_compared_with_nobody():
+    """Two of three plans of the first weights; the instance of the third counts for neither."""
+    rows = [*RULE, *rows_of("fdqn@contended-0", 90, 90, None), *rows_of("fdqn@contended-1", 90, 90, 10)]
+    line = line_of("fdqn", rows)
+    assert line[1] == "5 of 6"
+    assert line[2] == "0.900 [0.900, 0.900]"
+    assert line_of(BASE, rows)[1] == "3 of 3"
+
+
+def test_an_instance_without_all_weights_is_not_compared_yet():
+    """While runs are going on."""
+    rows = [*RULE, *rows_of("fdqn@contended-0", 90, 90, 90), *rows_of("fdqn@contended-1", 110)]
+    assert line_of("fdqn", rows)[2].startswith("1.000 ")
+
+
+def test_weights_of_other_instances_have_a_line_of_their_own():
+    """What was learned elsewhere, or of a mixture, is not mixed up with what was learned here."""
+    others = [*rows_of("fdqn@market-0", 120, 120, 120), *rows_of("fdqn@contended+market-0", 80, 80, 80)]
+    rows = [*RULE, *rows_of("fdqn@contended-0", 90, 90, 90), *others]
+    found = [line_of(name, rows)[2][:5] for name in ("fdqn", "fdqn of market", "fdqn of contended+market")]
+    assert found == ["0.900", "1.200", "0.800"]
+
+
+def test_intervals_hold_the_spread_between_training_runs():
+    """All instances are alike, the weights are not."""
+    rows = [*RULE, *rows_of("fdqn@contended-0", 80, 80, 80), *rows_of("fdqn@contended-1", 120, 120, 120)]
+    assert line_of("fdqn", rows)[2] == "1.000 [0.800, 1.200]"
+    alike = [*RULE, *rows_of("fdqn@contended-0", 80, 100, 120)]
+    low, high = (float(text) for text in line_of("fdqn", alike)[2][7:-1].split(", "))
+    assert low == pytest.approx(0.8)
+    assert high == pytest.approx(1.2)
+
+
+def test_learners_are_compared_in_pairs():
+    """Instance by instance: what both find hard cancels out."""
+    rows = [
+        *RULE,
+        *rows_of("fdqn@contended-0", 50, 500, 5000),
+        *rows_of("additive@contended-0", 100, 1000, 5000),
+    ]
+    (text,) = report.tables(rows).values()
+    assert "| additive | 0.667 [0.500, 1.000] | 2 of 3 | 0 of 3 |" in text
+
+
+def test_tables_do_not_depend_on_the_order_in_which_runs_end():
+    """Means and intervals to the last digit."""
+    solvers = (BASE, "tetris", "fdqn@contended-0", "fdqn@contended-1", "additive@contended-0")
+    rows = [row(name, seed, 90 + 7 * seed + at) for seed in range(9) for at, name in enumerate(solvers)]
+    assert report.tables(rows) == report.tables(rows[::-1])
+
+
+def test_gaps_and_measures():
+    """To the bound of the reference; other figures as means over the plans."""
+    rows = [*RULE, *rows_of("fdqn@contended-0", 80, 80, 80)]
+    rows = [dataclasses.replace(one, measures={"utilisation": 0.5 + one.case.seed / 4}) for one in rows]
+    rows += [row(REFERENCE, seed, 70, bound=60) for seed in range(3)]
+    assert line_of("fdqn", rows)[5] == "25.0%"
+    (text,) = report.tables(rows).values()
+    assert "| fdqn | - | - | 0.75 |" in text
+
+
+def test_the_page_is_filled_or_refused(tmp_path, monkeypatch):
+    """Without a place for the tables nothing would be written."""
+    monkeypatch.setattr(report, "PICTURE", tmp_path / "ratios.svg")
+    page = report.filled("a\n<!-- comparison -->\nold\n<!-- end -->\nb", RULE)
+    assert page.startswith("a\n<!-- comparison -->\n**contended, 20 tasks")
+    assert page.endswith("<!-- end -->\nb")
+    assert "old" not in page
+    with pytest.raises(ValueError, match="no lines"):
+        report.filled("a", RULE)
+    assert "<!-- comparison -->" in report.PAGE.read_text()
+
+
+# running ------------------------------------------------------------------------------------------
+def test_training_that_was_cut_short_goes_on(tmp_path, monkeypatch):
+    """Weights are there from the first look on; only the seconds tell that a run is over."""
+    monkeypatch.setattr(learned, "RESULTS", tmp_path)
+    chosen = argparse.Namespace(
+        presets=["contended"], learners=["fdqn"], seeds=3, minutes=1.0, tasks=40, coupling="1"
+    )
+    for seed, seconds in ((0, 60.1), (1, 20.0)):
+        path = learned.weights("fdqn", "contended", seed)
+        path.parent.mkdir(parents=True)
+        path.touch()
+        path.with_suffix(".json").write_text(json.dumps({"seconds": seconds}))
+    found = learned.unfinished(chosen)
+    assert [words[words.index("--seed") + 1] for words in found] == ["1", "2"]
+    assert ["--resume" in words for words in found] == [True, False]
+
+
+def test_runs_that_failed_are_done_again(tmp_path, monkeypatch):
+    """Others are not."""
+    monkeypatch.setattr(learned, "ROWS", tmp_path / "rows.jsonl")
+    rows = [row(BASE, 0, 100, measures={"utilisation": 0.5}), row(BASE, 1, None, status="ERROR: no")]
+    monkeypatch.setattr(learned, "RESULTS", tmp_path)
+    learned.save(rows)
+    assert learned.stored() == rows
+    assert learned.kept() == rows[:1]
+
+
+def test_what_a_run_measures():
+    """A rule on a small instance."""
+    found = learned.measure(Case("contended", 6, "", "1", 0), BASE, 1.0, "abc")
+    assert (found.status, set(found.measures)) == ("FEASIBLE", set(learned.MEASURES))
+    assert 0 < found.measures["utilisation"] <= 1
+    assert found.objective > 0
