@@ -207,11 +207,17 @@ def form_divisor(form: Form) -> int:
     return max(1, divisor)
 
 
-def fixed_part(problem: Problem, scope: Scope, certificate: Certificate) -> int:
-    """All of the bound (times scale) but the minima of free tasks and the price of the capacity."""
+def fixed_part(problem: Problem, scope: Scope, certificate: Certificate, least_makespan: int) -> int:
+    """All of the bound (times scale) but the minima of free tasks and the price of the capacity.
+
+    Parameters
+    ----------
+    least_makespan
+        `first_end` of all runs that are possible, which the caller knows without asking every mode for it.
+    """
     proof = _Proof(problem, scope, certificate)
     tasks = sum(proof.task(j) for j in range(problem.num_tasks) if scope.exists[j] and not scope.free[j])
-    return tasks + proof.constant()
+    return tasks + proof.constant(least_makespan)
 
 
 class _Proof:
@@ -282,16 +288,16 @@ class _Proof:
     # sums ------------------------------------------------------------------------------------------------------------
     def total(self) -> int:
         """The bound times the scale."""
-        return sum(self.task(j) for j in range(self.problem.num_tasks)) + self.constant() - self.capacity()
+        tasks = sum(self.task(j) for j in range(self.problem.num_tasks))
+        return tasks + self.constant(self.least_makespan() if self.slack() else 0) - self.capacity()
 
-    def constant(self) -> int:
+    def constant(self, least_makespan: int) -> int:
         """Fixed charges, what is left of the makespan's weight, and what limits and caps allow."""
         limits = sum(
             self.certificate.limits.get(limit.term, 0) * limit.bound for limit in self.problem.limits
         )
         caps = sum(m * cap for m, cap in zip(self.certificate.earlier, self.certificate.caps, strict=True))
-        makespan = self.slack() * self.least_makespan() if self.slack() else 0
-        return self.fixed_charges() + makespan - limits - caps
+        return self.fixed_charges() + self.slack() * least_makespan - limits - caps
 
     def task(self, j: int) -> int:
         """The least that task j adds."""

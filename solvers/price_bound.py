@@ -1,5 +1,6 @@
 """`bound`: prices of capacity, a proven lower bound at every size, and a certificate that anyone can re-check."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -13,6 +14,7 @@ from optalloc.problem import Form, Plan, own_cost, rejection_cost
 from optalloc.result import Termination
 from optalloc.scope import Scope
 from optalloc.solvers.base import Monitor, Outcome, Request
+from optalloc.solvers.interrupts import whole
 from optalloc.solvers.jit import prepare
 from optalloc.solvers.prices.ascent import REFINING, Prices, Settings, ascend, evaluate_prices, no_prices
 from optalloc.solvers.prices.layout import Layout, build_layout
@@ -35,6 +37,8 @@ _IDLE = 4
 """Refining ends after so many passes in a row that have gained nothing."""
 _FINE = 2**10
 """Units to an objective unit where limits or earlier levels are weighed."""
+_HEAVIEST = 2**44
+"""What a multiplier may make of one task, in those units: limits that ask for more cannot be kept, and 64 bits end."""
 
 
 class PriceBound:
@@ -43,7 +47,7 @@ class PriceBound:
     Attributes
     ----------
     layout, prices
-        Floats in objective units.
+        Floats in units of the layout.
     proof
         None until there is one.
     settled
@@ -56,6 +60,11 @@ class PriceBound:
         self.proof = proof
         self.settled = False
 
+    @property
+    def value(self) -> int | None:
+        """The proven bound, if there is one."""
+        return None if self.proof is None else self.proof.certificate.bound
+
 
 @solver("bound", summary="prices of capacity: a proven lower bound at every size, no plan")
 def run_bound(request: Request) -> Outcome:
@@ -67,7 +76,8 @@ def run_bound(request: Request) -> Outcome:
         return Outcome(_stopped(monitor), message=message)
     if _SECONDS_PER_ROW * int(scope.problem.active.sum()) > monitor.remaining:
         return Outcome(_stopped(monitor), message="the time does not suffice for the first prices")
-    found = price_bound(scope, monitor, 0, seed=request.seed, plan=monitor.best, refine=True)
+    # Ctrl-C asks the monitor to stop, and cuts nothing short: the last proof is to be kept.
+    found = whole(lambda: price_bound(scope, monitor, 0, seed=request.seed, plan=monitor.best, refine=True))
     ended = Termination.COMPLETED if found.settled else _stopped(monitor)
     info: dict[str, Any] = {}
     if found.proof is not None:
@@ -113,16 +123,16 @@ def price_bound(
     """
     problem = scope.problem
     weights = _Weights(scope, level, caps)
-    layout = build_layout(scope, weights.form())
+    layout = weights.layout()
     if begin is None or len(begin.share) != len(layout.pair_task):
         begin = no_prices(layout, price_horizon(layout, plan))
     keeper = _Keeper(monitor, level, caps, weights, PriceBound(layout, begin))
     if not begin.price.any():
-        keeper.keep(layout, evaluate_prices(layout, begin))
+        keeper.keep(layout, evaluate_prices(layout, begin, should_stop=keeper.patience()))
     prices, rounds = begin, 1 + (_ROUNDS if weights.any and problem.num_tasks else 0)
     settings, idle = settings or Settings(), 0
     for round_ in count():
-        known = keeper.value
+        known = keeper.best.value
         prices = ascend(
             layout,
             prices,
@@ -140,7 +150,7 @@ def price_bound(
             break
         if weights.any:
             weights.move(layout, prices, monitor.values[level] if monitor.values else None)
-            layout = build_layout(scope, weights.form())
+            layout = weights.layout()
             if len(layout.pair_task) != len(prices.share):
                 prices = no_prices(layout, int(prices.edges[-1]))
         if round_ + 1 >= rounds:
@@ -155,7 +165,7 @@ class _Keeper:
         self, monitor: Monitor, level: int, caps: tuple[int, ...], weights: "_Weights", best: PriceBound
     ):
         self.monitor, self.level, self.caps, self.weights, self.best = monitor, level, caps, weights, best
-        self.value: int | None = None
+        self._tried: tuple[Layout | None, float] = (None, -np.inf)
         self._reserve = _SECONDS_PER_ROW * len(best.layout.mode)
         self._again = 0.0
 
@@ -170,7 +180,12 @@ class _Keeper:
 
     def gained(self, known: int | None) -> bool:
         """The bound has moved so far from ``known`` that it is worth going on."""
-        return known is None or (self.value or 0) - known > _LEAST_GAIN * abs(known)
+        return known is None or (self.best.value or 0) - known > _LEAST_GAIN * abs(known)
+
+    def patience(self) -> Callable[[], bool]:
+        """No more time for what begins now, and may take a moment in any case."""
+        until = self.monitor.elapsed + _GRACE
+        return lambda: self.monitor.should_stop() and self.monitor.elapsed > until
 
     def consider(self, layout: Layout, prices: Prices) -> None:
         """Prove ``prices`` if the last proof is some time ago."""
@@ -178,29 +193,31 @@ class _Keeper:
             self.keep(layout, prices)
 
     def keep(self, layout: Layout, prices: Prices) -> None:
-        """Prove ``prices`` if they promise more than is proven, and there is time for it."""
-        weights = self.weights
-        least = -np.inf if self.value is None else self.value * weights.unit
-        if not np.isfinite(prices.value) or prices.value <= least:
+        """Prove ``prices`` if they promise more than the last ones under the same weights, and there is time for it.
+
+        Nothing is said by comparing them with the bound itself: they do not know of what is fixed.
+        """
+        weights, (last, worth) = self.weights, self._tried
+        if not np.isfinite(prices.value) or (layout is last and prices.value <= worth):
             return
         monitor, began = self.monitor, self.monitor.elapsed
         proof = prove(
             layout,
             prices,
             self.level,
-            unit=weights.unit,
             caps=self.caps,
             earlier=weights.earlier,
             limits=weights.limits,
-            should_stop=lambda: monitor.should_stop() and monitor.elapsed > began + _GRACE,
+            should_stop=self.patience(),
         )
         seconds = monitor.elapsed - began
         self._reserve = max(self._reserve, 1.3 * seconds)
         self._again = monitor.elapsed + max(_BETWEEN_PROOFS, 5 * seconds)
-        if proof is not None and (self.value is None or proof.certificate.bound > self.value):
-            self.value = proof.certificate.bound
+        self._tried = layout, prices.value
+        value = self.best.value
+        if proof is not None and (value is None or proof.certificate.bound > value):
             self.best.layout, self.best.prices, self.best.proof = layout, prices, proof
-            monitor.bound(self.level, self.value, "bound", self.caps)
+            monitor.bound(self.level, proof.certificate.bound, "bound", self.caps)
 
 
 def price_horizon(layout: Layout, plan: Plan | None) -> int:
@@ -214,12 +231,11 @@ def price_horizon(layout: Layout, plan: Plan | None) -> int:
     work = np.zeros(problem.num_modes)
     np.add.at(work, owner, problem.use_amount * (problem.use_resource < problem.num_nodes))
     area = work[layout.mode] * layout.ticks
-    least = (
-        np.minimum.reduceat(area, layout.row_ptr[:-1]) if (np.diff(layout.row_ptr) > 0).all() else area[:1]
-    )
+    some = layout.row_ptr[:-1][np.diff(layout.row_ptr) > 0]  # what is fixed has no rows
+    least = np.minimum.reduceat(area, some) if len(some) else area
     capacity = sum(int(problem.capacity(n)[1].max()) for n in range(problem.num_nodes))
     longest = int(layout.ticks.max(initial=1))
-    begin = int(problem.release.max(initial=0))
+    begin = max(int(problem.release.max(initial=0)), layout.scope.not_before)
     return max(1, min(layout.horizon, begin + longest + int(2 * least.sum() / max(1, capacity))))
 
 
@@ -241,6 +257,10 @@ class _Weights:
         """The relaxed objective."""
         return combined(self.scope.problem, self.level, self.unit, self.earlier, self.limits)
 
+    def layout(self) -> Layout:
+        """Rows under the relaxed objective."""
+        return build_layout(self.scope, self.form(), unit=self.unit)
+
     def move(self, layout: Layout, prices: Prices, upper: int | None) -> None:
         """Raise the multipliers of what the relaxed plan breaks, lower those of what it keeps."""
         problem = self.scope.problem
@@ -250,10 +270,21 @@ class _Weights:
         norm = float((excess**2).sum())
         target = float(upper * self.unit) if upper is not None else 1.05 * abs(prices.value) + 1
         step = max(0.0, target - prices.value) / norm if norm > 0 else 0.0
-        moved = np.floor(np.maximum(0.0, np.array([*self.earlier, *self.limits.values()]) + step * excess))
+        most = [_HEAVIEST // _largest(layout, form) for form, _ in rows]
+        moved = np.floor(np.clip(np.array([*self.earlier, *self.limits.values()]) + step * excess, 0, most))
         whole = [int(value) for value in moved]
         self.earlier = tuple(whole[: len(self.caps)])
         self.limits = dict(zip(self.limits, whole[len(self.caps) :], strict=True))
+
+
+def _largest(layout: Layout, form: Form) -> int:
+    """No task adds more to ``form``, whatever its mode and start; at least 1."""
+    problem = layout.problem
+    own = own_cost(problem, form, layout.mode, layout.last)
+    charges = max(int(array.max(initial=0)) for array in (problem.route_cost, problem.purchase_cost))
+    makespan = form.makespan * int((layout.last + layout.ticks).max(initial=0))
+    alone = max(1, int(own.max(initial=0)), int(rejection_cost(form).max(initial=0)))
+    return alone + form.cost * charges + makespan
 
 
 def _value(layout: Layout, prices: Prices, form: Form) -> int:

@@ -1,5 +1,8 @@
 """Reduced-cost fixing: the incumbent survives, and the optimum stays where it is."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from support.random_instances import random_instance
 
@@ -10,7 +13,7 @@ from optalloc.scope import full_scope, windows
 from optalloc.solvers.base import Monitor, Request
 from optalloc.solvers.price_bound import price_bound
 from optalloc.solvers.prices.ascent import Settings, Stage
-from optalloc.solvers.prices.fixing import narrowed_windows
+from optalloc.solvers.prices.fixing import narrowed_windows, starts_to_look_at
 from optalloc.solvers.registry import get_solver
 
 QUICK = Settings(stages=(Stage(20, 12, 1.0, 0.05), Stage(60, 8, 0.3, 0.05)))
@@ -44,6 +47,17 @@ def test_fixing_rules_out_most_starts_of_a_congested_instance():
     counts = [(w.latest - w.earliest + 1).clip(0)[w.open].sum() for w in (before, after)]
     assert counts[1] * 3 < counts[0]
     assert after.open.sum() < before.open.sum()
+
+
+def test_a_gap_that_64_bits_cannot_hold_rules_nothing_out():
+    """Sums over all tasks may be larger than what one task can cost."""
+    scope = full_scope(oa.compile(generate("ladder", tasks=6, seed=1)))
+    proof = price_bound(scope, Monitor(scope, 60), 0, settings=QUICK).proof
+    far = replace(proof, total=-(2**70))
+    before, after = windows(scope), narrowed_windows(far, 10**9)
+    assert starts_to_look_at(far, 10**9) > 0
+    assert np.array_equal(after.open, before.open)
+    assert np.array_equal(after.latest[after.open], before.latest[before.open])
 
 
 @pytest.mark.parametrize("chunk", range(3))

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Any
 import pytest
 
 from optalloc.compilation import compile
+from optalloc.generators import generate
 from optalloc.io.reading import read
 from optalloc.problem import Problem
-from optalloc.result import Status, Termination, not_begun
+from optalloc.result import CurvePoint, Status, Termination, not_begun
 from optalloc.scope import full_scope
 from optalloc.solvers import base
 from optalloc.solvers import run as module
@@ -374,3 +376,17 @@ def test_ctrl_c_when_the_result_is_there(moment: str, tmp_path: Path) -> None:
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["status"]) == (0, "FEASIBLE")
     assert json.loads((tmp_path / "plan.json").read_text())["tasks"]
+
+
+def test_a_bound_keeps_its_certificate() -> None:
+    """The last proof is handed back with its multipliers, not only its value."""
+    timers: list[threading.Timer] = []
+
+    def press(point: CurvePoint) -> None:
+        if point.bound and not timers:
+            timers.append(threading.Timer(0.2, ctrl_c))
+            timers[0].start()
+
+    result = solve(generate("ladder", tasks=300), "bound", on_event=press)
+    assert result.termination is Termination.USER
+    assert result.info["certificate"]["bound"] == result.bound

@@ -3,6 +3,7 @@
 import json
 import threading
 from dataclasses import fields, replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -16,11 +17,21 @@ from optalloc.generators import generate
 from optalloc.instance import read_instance
 from optalloc.io.certificates import read_certificate, write_certificate
 from optalloc.io.faults import json_path
+from optalloc.schedule import build_scope
 from optalloc.scope import full_scope, start_intervals
 from optalloc.solvers.base import Monitor
-from optalloc.solvers.price_bound import least_value, price_bound
+from optalloc.solvers.price_bound import least_value, price_bound, price_horizon
 from optalloc.solvers.prices.alike import alike_nodes
-from optalloc.solvers.prices.ascent import STAGES, Settings, Stage, ascend, cuts, evaluate_prices, no_prices
+from optalloc.solvers.prices.ascent import (
+    STAGES,
+    Settings,
+    Stage,
+    ascend,
+    cuts,
+    evaluate_prices,
+    kernel_arrays,
+    no_prices,
+)
 from optalloc.solvers.prices.layout import build_layout, times
 from optalloc.solvers.prices.proof import prove
 
@@ -287,10 +298,44 @@ def test_a_layout_in_finer_units_is_that_of_the_finer_form(objective):
     problem = oa.compile(oa.with_objective(generate("market", tasks=12, seed=4), objective))
     scope, form = full_scope(problem), problem.levels[0]
     finer = combined(problem, 0, 1024, (), {})
-    scaled, built = times(build_layout(scope, form), 1024, finer), build_layout(scope, finer)
+    scaled, built = times(build_layout(scope, form), 1024, finer), build_layout(scope, finer, unit=1024)
     for field in fields(built):
         old, new = getattr(built, field.name), getattr(scaled, field.name)
         assert np.array_equal(old, new) if isinstance(old, np.ndarray) else old == new, field.name
+
+
+def test_what_is_fixed_hides_no_better_prices(ladder):
+    """Values of prices leave the fixed part out, the bound does not; its tasks have no rows."""
+    whole = oa.solve(ladder, "joint-greedy")
+    fixed = replace(whole.schedule, tasks=whole.schedule.tasks[:6])
+    layout = build_layout(build_scope(ladder, fixed), ladder.levels[0])
+    plain = no_prices(layout, price_horizon(layout, whole.plan))
+    found = (evaluate_prices(layout, plain), ascend(layout, plain))
+    first, last = (prove(layout, prices, 0).certificate.bound for prices in found)
+    assert last > first
+    assert oa.solve(ladder, "bound", fixed=fixed).bound > 0.1 * first + 0.9 * last
+
+
+def test_limits_that_no_plan_keeps_do_not_run_away(monkeypatch):
+    """Multipliers could grow for ever."""
+    monkeypatch.setattr("optalloc.solvers.price_bound._HEAVIEST", 2**32)
+    limits = {"cost": 57, "weighted_completion": 82}  # each is possible by itself: 56.59 and 80
+    problem = oa.compile(oa.with_objective(generate("ladder", tasks=6, seed=1), limits=limits))
+    result = oa.solve(problem, "bound")
+    assert result.termination == "COMPLETED"
+    assert result.bound > 2 * oa.solve(generate("ladder", tasks=6, seed=1), "bound").bound
+
+
+def test_the_weight_of_the_makespan_is_not_exceeded():
+    """Parts of 1 that sum to a little more in floats, of a weight near 2^57."""
+    problem = running_since(0, {"makespan": 10**12})
+    layout = build_layout(full_scope(problem), problem.levels[0])
+    plain = no_prices(layout, 20)
+    simplex = np.full(len(plain.simplex), 1 / len(plain.simplex))
+    simplex[-1] += 4e-16
+    certificate = prove(layout, evaluate_prices(layout, replace(plain, simplex=simplex)), 0).certificate
+    assert certificate.scale * 10**12 > 2**53
+    assert check_bound(problem, certificate).value == certificate.bound > 0
 
 
 @pytest.fixture
@@ -298,6 +343,11 @@ def many(monkeypatch):
     """What is done with many tasks is done with few."""
     monkeypatch.setattr("optalloc.solvers.prices.ascent.MANY", 1)
     monkeypatch.setattr("optalloc.solvers.prices.ascent.ROWS_AT_ONCE", 40)
+
+
+def kinds_of(arrays):
+    """What a kernel is compiled for."""
+    return [[(array.dtype, array.flags.writeable) for array in group] for group in arrays]
 
 
 def test_groups_of_nodes(many):
@@ -308,11 +358,28 @@ def test_groups_of_nodes(many):
     kinds = {(node.site, node.device_type) for node in problem.instance.nodes}
     assert alike.groups == len(kinds) < problem.num_nodes
     assert len(alike.kept) < len(layout.mode)
+    plain = kernel_arrays(layout, float)
+    assert kinds_of(alike.arrays(layout, plain)) == kinds_of(plain)  # else kernels are compiled once more
     assert len(np.unique(problem.mode_task[layout.mode[alike.kept]])) == 40
-    plain = evaluate_prices(layout, no_prices(layout, 60)).value
+    least = evaluate_prices(layout, no_prices(layout, 60)).value
     found = ascend(layout, no_prices(layout, 60), settings=QUICK)
     certificate = prove(layout, found, 0).certificate
-    assert check_bound(problem, certificate).value == certificate.bound > plain
+    assert check_bound(problem, certificate).value == certificate.bound > least
+
+
+@pytest.mark.parametrize("looks", [50, 200, 400, 800])
+def test_the_best_prices_come_back_where_the_time_ends(many, looks):
+    """Whatever is being done at that moment."""
+    problem = oa.compile(generate("ladder", tasks=40, seed=2))
+    layout = build_layout(full_scope(problem), problem.levels[0])
+    looked, values = count(), []
+    found = ascend(
+        layout,
+        no_prices(layout, 60),
+        should_stop=lambda: next(looked) > looks,
+        on_better=lambda prices: values.append(prices.value),
+    )
+    assert found.value == max(values)
 
 
 def test_there_are_no_groups_where_the_makespan_counts():

@@ -8,7 +8,7 @@ from optalloc.solvers.jit import kernel
 from optalloc.solvers.lns.arrays import Guide
 from optalloc.solvers.prices.ascent import Prices, kernel_arrays, multipliers, no_memory
 from optalloc.solvers.prices.kernels import accumulate, least
-from optalloc.solvers.prices.layout import Floats, Layout
+from optalloc.solvers.prices.layout import Floats, Layout, bucket_of_ticks
 
 __all__ = ["price_guide", "reduced_costs"]
 
@@ -39,16 +39,15 @@ def reduced_costs(layout: Layout, prices: Prices) -> Floats:
     rows, tasks, uses, shares = kernel_arrays(layout, float)
     tasks = (*tasks[:-1], prices.cost + NEAR * np.abs(prices.cost))
     end_price, rate = multipliers(layout, prices.simplex)
-    bucket = np.repeat(np.arange(len(prices.edges) - 1), np.diff(prices.edges))
     before = np.zeros((layout.problem.num_resources, len(prices.edges)))
     cost = np.full(len(layout.mode), np.inf)
-    arrays = (rows, tasks, uses, shares, (prices.price, before, prices.edges, bucket))
+    arrays = (rows, tasks, uses, shares, (prices.price, before, prices.edges, bucket_of_ticks(prices.edges)))
     _row_costs(*arrays, prices.share, end_price, rate, no_memory(float), cost)
     return cost
 
 
 def price_guide(layout: Layout, prices: Prices) -> Guide:
-    """Modes by reduced cost, and the prices. ``layout`` must be of the scope and form that is searched."""
+    """Modes by reduced cost, and the prices in units of the objective. ``layout`` is of the scope that is searched."""
     cost = reduced_costs(layout, prices)
     best = np.full(layout.problem.num_modes, np.inf)
     finite = np.isfinite(cost)
@@ -59,4 +58,5 @@ def price_guide(layout: Layout, prices: Prices) -> Guide:
     chosen = np.full(len(prices.row), -1)
     placed = prices.row >= 0
     chosen[placed] = layout.mode[prices.row[placed]]
-    return Guide(modes, best[modes], prices.edges, prices.price, np.column_stack([chosen, prices.start]))
+    want = np.column_stack([chosen, prices.start])
+    return Guide(modes, best[modes], prices.edges, prices.price / layout.unit, want)

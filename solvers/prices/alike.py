@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optalloc.problem import Ints
+from optalloc.problem import Ints, read_only
 from optalloc.solvers.prices.layout import Floats, Layout
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class Alike:
         task = layout.problem.mode_task[layout.mode[self.kept]]
         row_ptr = np.searchsorted(task, np.arange(layout.problem.num_tasks + 1))
         kept = (array[self.kept] for array in rows[1:5])
-        group = self.group.astype(use_resource.dtype)[use_resource]
+        # As it is in the layout: kernels are compiled once more for arrays that can be written to.
+        group = read_only(self.group.astype(use_resource.dtype)[use_resource])
         return (row_ptr, *kept, self.const, self.low), tasks, (use_ptr, group, use_amount), shares
 
 

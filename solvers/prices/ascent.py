@@ -14,7 +14,7 @@ import numpy as np
 from optalloc.problem import Ints
 from optalloc.solvers.prices.alike import Alike, alike_nodes
 from optalloc.solvers.prices.kernels import dual, sweep
-from optalloc.solvers.prices.layout import Floats, Layout, capacity_areas
+from optalloc.solvers.prices.layout import Floats, Layout, bucket_of_ticks, capacity_areas
 
 __all__ = [
     "REFINING",
@@ -169,25 +169,25 @@ def ascend(
     settings = settings or Settings()
     until = perf_counter() + settings.seconds
     ascent = _Ascent(layout, settings, until, np.random.default_rng(seed), should_stop, on_better)
-    if layout.scope.free.sum() < MANY:
-        return ascent.run(prices, settings.stages)
-    if not prices.price.any():
-        prices = _coarse(ascent, prices)
-    finer = tuple(s for s in settings.stages if s.buckets >= len(prices.edges)) or settings.stages[-1:]
-    return ascent.run(prices, tuple(replace(s, large=min(s.large, CALM)) for s in finer))
-
-
-def _coarse(ascent: "_Ascent", prices: Prices) -> Prices:
-    """First prices where there are many tasks; of groups of nodes if there are such."""
     best = ascent.evaluated(prices)
-    ascent.on_better(best)
+    on_better(best)
+    if layout.scope.free.sum() < MANY:
+        return ascent.run(best, settings.stages)
+    if not best.price.any():
+        best = _coarse(ascent, best)
+    finer = tuple(s for s in settings.stages if s.buckets >= len(best.edges)) or settings.stages[-1:]
+    return ascent.run(best, tuple(replace(s, large=min(s.large, CALM)) for s in finer))
+
+
+def _coarse(ascent: "_Ascent", best: Prices) -> Prices:
+    """First prices where there are many tasks; of groups of nodes if there are such."""
     alike = None if ascent.should_stop() else alike_nodes(ascent.layout)
     if alike is None:
         return ascent.run(best, COARSE)
     groups = replace(ascent, alike=alike, on_better=lambda prices: None)
-    found = alike.together(best)
+    found = groups.evaluated(alike.together(best))
     for stage in COARSE:
-        found = groups.run(found, (stage,), COARSE_PART)
+        found = groups.run(found, (stage,), last=COARSE_PART)
         apart = ascent.evaluated(alike.apart(found))
         if apart.value > best.value:
             best = apart
@@ -221,16 +221,17 @@ class _Ascent:
         """Arrays for prices on these buckets."""
         return _Work(self.layout, edges, self.alike)
 
-    def run(self, prices: Prices, stages: tuple[Stage, ...], part: float = 0.5) -> Prices:
-        """One stage after the other; each but the last takes at most ``part`` of the time that is left."""
-        best = self.evaluated(prices)
-        self.on_better(best)
+    def run(self, best: Prices, stages: tuple[Stage, ...], last: float = 1.0) -> Prices:
+        """One stage after the other, from prices with their bound; they come back as they are if there is no time.
+
+        Each takes at most half of the time that is left, the last one at most the part ``last``.
+        """
         for number, stage in enumerate(stages):
             finer = split(best, stage.buckets)
             if self.should_stop() or (number and len(finer.edges) == len(best.edges)):
                 continue
             left = self.until - perf_counter()
-            clock = _Clock(left * (1.0 if part == 0.5 and number + 1 == len(stages) else part))
+            clock = _Clock(left * (last if number + 1 == len(stages) else 0.5))
             work = self.work(finer.edges)
             found = evaluate_prices(self.layout, finer, self.mean, work, self.should_stop)
             if np.isfinite(found.value):
@@ -239,7 +240,7 @@ class _Ascent:
 
 
 def split(prices: Prices, buckets: int) -> Prices:
-    """The same prices on about ``buckets`` equal buckets (and the old edges)."""
+    """The prices on about ``buckets`` equal buckets; the same ones if the old edges are among the new."""
     last = int(prices.edges[-1])
     wanted = np.round(np.linspace(0, last, min(buckets, last) + 1)).astype(np.int64)
     old = np.searchsorted(prices.edges, wanted[:-1], side="right") - 1
@@ -283,7 +284,7 @@ class _Work:
     def __init__(self, layout: Layout, edges: Ints, alike: Alike | None = None):
         self.layout, self.edges = layout, edges
         self.tasks = layout.problem.num_tasks
-        self.bucket = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        self.bucket = bucket_of_ticks(edges)
         self.areas = capacity_areas(layout.scope, edges).astype(float)
         self.lengths = np.diff(edges).astype(float)
         self._fixed = kernel_arrays(layout, float)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from optalloc.problem import Form, Ints, Problem, rejection_cost
 from optalloc.scope import Scope, Windows, start_intervals, windows
 
-__all__ = ["Layout", "build_layout", "capacity_areas", "times"]
+__all__ = ["Layout", "bucket_of_ticks", "build_layout", "capacity_areas", "times"]
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +37,8 @@ class Layout:
         Least price of each charge.
     charge_ptr, charge_pair
         The pairs of each charge.
+    unit
+        How many units of ``form`` make one of the objective.
     """
 
     problem: Problem
@@ -63,9 +65,10 @@ class Layout:
     charge_ptr: Ints
     charge_pair: Ints
     horizon: int
+    unit: int
 
 
-def build_layout(scope: Scope, form: Form, open_windows: Windows | None = None) -> Layout:
+def build_layout(scope: Scope, form: Form, open_windows: Windows | None = None, *, unit: int = 1) -> Layout:
     """Lay out ``scope`` for pricing ``form``.
 
     Parameters
@@ -74,6 +77,8 @@ def build_layout(scope: Scope, form: Form, open_windows: Windows | None = None) 
         An integer form, e.g. `optalloc.certificate.combined`; its units are those of the bound.
     open_windows
         Default: the windows of the scope.
+    unit
+        How many units of ``form`` make one of the objective.
     """
     problem = scope.problem
     open_windows = windows(scope) if open_windows is None else open_windows
@@ -115,6 +120,7 @@ def build_layout(scope: Scope, form: Form, open_windows: Windows | None = None) 
         charge_ptr=np.searchsorted(pair_charge[by_charge], np.arange(len(charge) + 1)),
         charge_pair=by_charge,
         horizon=open_windows.horizon,
+        unit=unit,
     )
 
 
@@ -131,6 +137,7 @@ def times(layout: Layout, factor: int, form: Form) -> Layout:
         late=layout.late * factor,
         charge=layout.charge * factor,
         reject=reject,
+        unit=layout.unit * factor,
     )
 
 
@@ -182,6 +189,11 @@ def _pairs(problem: Problem, modes: Ints, charge: Ints) -> tuple[Ints, Ints, Int
     names, share = np.unique(key, return_inverse=True)
     share_ptr = np.searchsorted(entries[:, 0], np.arange(problem.num_modes + 1))
     return share_ptr, share.astype(np.int64), names // max(1, len(charge)), names % max(1, len(charge))
+
+
+def bucket_of_ticks(edges: Ints) -> Ints:
+    """Bucket of each tick before the last edge."""
+    return np.repeat(np.arange(len(edges) - 1), np.diff(edges))
 
 
 def capacity_areas(scope: Scope, edges: Ints) -> Ints:

@@ -9,14 +9,16 @@ import numpy as np
 from optalloc.certificate import Certificate, combined, fixed_part, form_divisor, level_texts
 from optalloc.errors import UnsupportedError
 from optalloc.problem import NEVER, Ints, Problem
-from optalloc.scope import Scope
+from optalloc.scope import Scope, first_end
 from optalloc.solvers.prices.ascent import Prices, cuts, kernel_arrays, multipliers, no_memory
 from optalloc.solvers.prices.kernels import dual
-from optalloc.solvers.prices.layout import Layout, capacity_areas, times
+from optalloc.solvers.prices.layout import Layout, bucket_of_ticks, capacity_areas, times
 
 __all__ = ["Proof", "prove"]
 
 _LARGEST_SCALE = 2**16
+_SAFE = 1 - 2.0**-30
+"""Floats that sum to 1 may sum to a little more in large integers: the makespan's weight must not be exceeded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,6 @@ def prove(
     prices: Prices,
     level: int,
     *,
-    unit: int = 1,
     caps: tuple[int, ...] = (),
     earlier: tuple[int, ...] = (),
     limits: Mapping[str, int] | None = None,
@@ -61,22 +62,23 @@ def prove(
     Parameters
     ----------
     layout, prices
-        From `ascend`, in units of 1/unit of an objective unit.
+        From `ascend`.
     earlier, limits
-        The multipliers that went into ``layout.form``, in the same units.
+        The multipliers that went into ``layout.form``, in the units of the layout.
     should_stop
         Asked between parts of the work.
     """
     scope = layout.scope
     finer = _scale(layout, prices)
-    scale = finer * unit
+    scale = finer * layout.unit
     whole_earlier = tuple(m * finer for m in earlier) or (0,) * len(caps)
     whole_limits = {term: m * finer for term, m in (limits or {}).items() if m > 0}
     exact = times(layout, finer, combined(scope.problem, level, scale, whole_earlier, whole_limits))
     price = np.floor(prices.price * finer).astype(np.int64)
     share = np.floor(prices.share * finer).astype(np.int64)
     _keep_within(exact, share)
-    end_price, rate = (np.floor(m * finer).astype(np.int64) for m in multipliers(layout, prices.simplex))
+    weights = multipliers(layout, _SAFE * prices.simplex)
+    end_price, rate = (np.floor(m * finer).astype(np.int64) for m in weights)
     # What is least in floats is a good row to begin with.
     hint = prices.row if len(prices.row) else None
     reduced = _minima(exact, prices.edges, price, share, end_price, rate, hint, should_stop)
@@ -163,11 +165,10 @@ def _minima(
     should_stop: Callable[[], bool],
 ) -> Ints | None:
     tasks = layout.problem.num_tasks
-    bucket = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     before = np.zeros((len(price), len(edges)), dtype=np.int64)
     cost, row, start = (np.zeros(tasks, dtype=np.int64) for _ in range(3))
     rows, table, uses, shares = kernel_arrays(layout, np.int64)
-    grid = (price, before, edges, bucket)
+    grid = (price, before, edges, bucket_of_ticks(edges))
     multipliers = (share, end_price, rate, no_memory(np.int64, hint))
     for part in pairwise(cuts(rows[0])):
         if should_stop():
@@ -181,7 +182,8 @@ def _total(scope: Scope, layout: Layout, certificate: Certificate, price: Ints, 
     areas = capacity_areas(scope, np.array(certificate.edges, dtype=np.int64))
     held = sum(int(p) * int(a) for p, a in zip(price.ravel(), areas.ravel(), strict=True) if p)
     free = sum(int(v) for v in reduced[scope.free])
-    return min(free, NEVER**3) - held + fixed_part(scope.problem, scope, certificate)
+    least_makespan = first_end(scope, layout.mode, layout.first) if layout.form.makespan else 0
+    return min(free, NEVER**3) - held + fixed_part(scope.problem, scope, certificate, least_makespan)
 
 
 def _named_shares(problem: Problem, layout: Layout, share: Ints) -> dict[tuple[str, str, str], int]:
