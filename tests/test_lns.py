@@ -15,6 +15,7 @@ from support.problems import Mode, Replica, Task, make_problem
 from support.random_instances import random_instance
 
 import optalloc as oa
+from optalloc.certificate import combined
 from optalloc.evaluation import evaluate
 from optalloc.instance import read_instance
 from optalloc.placement import Timetable
@@ -26,9 +27,12 @@ from optalloc.solvers.lns.arrays import build_core, build_state
 from optalloc.solvers.lns.compiled import CompiledSearch, is_regular
 from optalloc.solvers.lns.draws import seeded
 from optalloc.solvers.lns.driver import search_plans
+from optalloc.solvers.lns.guiding import price_guide
 from optalloc.solvers.lns.loop import keep, put
 from optalloc.solvers.lns.placing import best_start, earliest, place, take_out, value
 from optalloc.solvers.lns.profiles import NEVER, fit, reserve
+from optalloc.solvers.prices.ascent import STAGES, Settings, ascend, evaluate_prices, no_prices
+from optalloc.solvers.prices.layout import build_layout, times
 from optalloc.solvers.rules import RULES, DeadEnd, run_rule
 from optalloc.solvers.rules import best_start as rule_start
 
@@ -280,6 +284,25 @@ def test_without_compiler_the_same_plan(tmp_path: Path):
         )
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
+
+
+def test_prices_that_there_was_no_time_for_are_left_out(monkeypatch):
+    """The time is up before the first ones are worked out: the search does without."""
+    monkeypatch.setattr("optalloc.solvers.lns.driver.ascend", lambda layout, prices, **_: prices)
+    result = run(oa.compile(oa.generate("ladder", tasks=15, seed=3)))
+    assert (result.status, result.message) == ("FEASIBLE", "")
+
+
+def test_the_guide_is_in_units_of_the_objective():
+    """Limits are weighed in finer units; what is added to the objective is not."""
+    problem = oa.compile(oa.generate("ladder", tasks=15, seed=3))
+    layout = build_layout(full_scope(problem), problem.levels[0])
+    prices = ascend(layout, no_prices(layout, 60), settings=Settings(stages=STAGES[:1]))
+    finer = times(layout, 1024, combined(problem, 0, 1024, (), {}))
+    scaled = evaluate_prices(finer, replace(prices, price=1024 * prices.price, share=1024 * prices.share))
+    plain, guide = price_guide(layout, prices), price_guide(finer, scaled)
+    assert plain.price.any()
+    assert guide.price == pytest.approx(plain.price)
 
 
 def test_interrupt_keeps_the_best_plan():

@@ -201,7 +201,7 @@ def _priorities(scope: Scope) -> list[Floats]:
 
 # guide ------------------------------------------------------------------------------------------------------
 def _prices(request: Request, form: Form, allowed: Windows, budget: Budget) -> tuple[Layout, Prices] | None:
-    """Prices of the level, worked out for a small part of the time."""
+    """Prices of the level, worked out for a small part of the time; None if that does not suffice for any."""
     scope, monitor = request.scope, request.monitor
     until = _last_end(scope, monitor.best)
     if until <= 0:
@@ -218,7 +218,7 @@ def _prices(request: Request, form: Form, allowed: Windows, budget: Budget) -> t
     prices = ascend(
         layout, no_prices(layout, until), seed=request.seed, settings=settings, should_stop=should_stop
     )
-    return layout, prices
+    return (layout, prices) if np.isfinite(prices.value) else None
 
 
 def _last_end(scope: Scope, plan: Plan | None) -> int:

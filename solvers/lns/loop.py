@@ -367,7 +367,7 @@ def search(c: Any, x: Any, s: Any, steps: int, size: int, count: int, theta: flo
     count
         Modes tried per task; now and then four times as many, or all.
     theta
-        Weight of the guide prices; one step in two goes without.
+        Weight of the guide prices; one step in five goes without.
     slack
         Objective that a step may lose, in the mean.
     """
