@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -89,7 +90,8 @@ class _Team:
         self.info: dict[str, Any] = {"methods": []}
         self.modes = int(request.scope.problem.active.sum())
         self.small = self.modes <= _MOST_MODES
-        self.searches, self.searching_now = 0, 0
+        self.searching_now = 0
+        self._seeds = count(request.seed + 1)  # one for each search, in whatever thread
         self.refused: set[str] = set()
         self._narrowed: dict[int, tuple[Any, int, Windows]] = {}
         self._failure: BaseException | None = None
@@ -239,9 +241,8 @@ class _Team:
     def _search(self, part: Monitor, level: int) -> None:
         from optalloc.solvers.lns.driver import Budget, improve
 
-        self.searches += 1
-        began, request = part.elapsed, self.request
-        own = Request(request.scope, part, part.best, request.seed + self.searches)
+        began = part.elapsed
+        own = Request(self.request.scope, part, part.best, next(self._seeds))
         try:
             known = self.priced(level)
             pair = None if known is None or known.proof is None else (known.layout, known.prices)
@@ -293,7 +294,8 @@ class _Team:
         except UnsupportedError as error:
             self.note("bound", began, refused=str(error))
             return
-        if known is None or found.prices.value >= known.prices.value:
+        old, new = None if known is None else known.value, found.value
+        if old is None or (new is not None and new >= old):
             self.prices[level] = (caps, found)
         self.note("bound", began)
 

@@ -124,9 +124,10 @@ class Monitor:
 
     def gap(self, level: int) -> float | None:
         """(objective - bound) / max(|objective|, 1) of a level; None without plan or bound."""
-        if not self.values or level not in self.bounds:
+        values, known = self.values, self.bounds.get(level)  # looked at once: another thread may replace them
+        if not values or known is None:
             return None
-        return (self.values[level] - self.bounds[level][0]) / max(abs(self.values[level]), 1)
+        return (values[level] - known[0]) / max(abs(values[level]), 1)
 
     def close_enough(self, level: int) -> bool:
         """The gap of the level is 0 or within ``max_gap``."""

@@ -12,9 +12,12 @@ from support.random_instances import random_instance
 import optalloc as oa
 from optalloc.errors import SolverError
 from optalloc.instance import read_instance
+from optalloc.scope import full_scope
 from optalloc.solvers import auto as module
+from optalloc.solvers.base import Monitor, Request
 from optalloc.solvers.jit import COMPILED
 from optalloc.solvers.lns import driver
+from optalloc.solvers.price_bound import PriceBound
 
 needs_kernels = pytest.mark.skipif(not COMPILED, reason="numba is not installed: auto leaves the search out")
 
@@ -36,6 +39,19 @@ def test_bound_search_fixing_and_highs_prove_the_optimum(monkeypatch, threads):
     wanted = {"bound", "highs"} | ({"lns"} if threads == 2 else set())
     assert wanted <= {row["name"] for row in result.info["methods"]}
     assert result.objective == oa.solve(problem, "cpsat", time_limit=60).objective
+
+
+@needs_kernels
+def test_prices_without_a_proof_do_not_replace_proven_ones(monkeypatch):
+    """There was no time for a proof of the finer ones."""
+    scope = full_scope(ladder(10))
+    team = module._Team(Request(scope, Monitor(scope, 60)))
+    team.bound(0, module.STAGES, 0.5)
+    known = team.priced(0)
+    assert known.proof is not None
+    monkeypatch.setattr(module, "price_bound", lambda *_, begin, **__: PriceBound(known.layout, begin))
+    team.bound(0, module.REFINING, 0.5)
+    assert team.priced(0) is known
 
 
 @needs_kernels
