@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from optalloc.solvers.learned.bdq import Learner as Branching
-from optalloc.solvers.learned.fdqn import Batch, below_best
+from optalloc.solvers.learned.fdqn import Args, Batch, Learner, below_best
+from optalloc.solvers.learned.features import ROW, TASK
 from optalloc.solvers.learned.network import DATA as DATA_LEVEL
 from optalloc.solvers.learned.network import NODE as NODE_LEVEL
+from optalloc.solvers.learned.network import visible
 from optalloc.solvers.learned.scorer import Pick, Step
 
 STATES, DATA, NODES, DISCOUNT = 5, 4, 3, 0.9
@@ -124,3 +126,18 @@ def test_branches_learn_the_value_of_states_without_a_choice():
         batch = Batch.of([Step(state, picks), Step(state, [])])
         found = Branching.error(None, value, torch.tensor(advantage), batch, target)
         assert found.item() == pytest.approx(expected)
+
+
+def test_a_decision_without_a_choice_teaches_the_value_only():
+    """Its hinge is 0 and no NaN: one such batch would spoil all weights."""
+    learner = Learner(Args(preset="contended", tasks=4))
+    state = np.zeros_like(learner.weights["value.1.weight"][:, 0])
+    batch = Batch.of([Step(state), Step(state)])
+    assert learner.beside(learner.online.advantage(batch), batch).item() == 0
+
+
+def test_independent_branches_see_the_moment():
+    """A name that rows and the moment share hides the rows' column only."""
+    seen, rows = visible("branches"), slice(len(TASK), len(TASK) + len(ROW))
+    assert seen[:, len(TASK) + len(ROW) :].all()
+    assert not seen[DATA_LEVEL, rows].all()

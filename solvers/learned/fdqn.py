@@ -308,7 +308,8 @@ class Learner(Trainer):
         target = self.target(drawn)
         value, advantage = self.online.value(batch.state), self.online.advantage(batch)
         if warming_up:
-            loss = torch.nn.functional.smooth_l1_loss(value, target)
+            # What was explored is told apart already, so that the value is that of the best options.
+            loss = self.error(value, advantage.detach(), batch, target)
         else:
             error = self.error(value, advantage, batch, target)
             loss = error + args.hinge * self.beside(advantage, batch)
@@ -370,4 +371,5 @@ class Learner(Trainer):
         own = torch.zeros(len(advantage), dtype=torch.bool)
         own[batch.rule] = True
         rivals = torch.where(own, advantage, advantage + self.args.margin)
-        return (largest(rivals, batch.pick, len(batch.rule)) - advantage[batch.rule]).mean()
+        over = largest(rivals, batch.pick, len(batch.rule)) - advantage[batch.rule]
+        return over.sum() / max(1, len(batch.rule))

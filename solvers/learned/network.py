@@ -22,6 +22,7 @@ __all__ = [
     "LEVELS",
     "NODE",
     "TASK_LEVEL",
+    "TASK_SCALE",
     "WIDTH",
     "Network",
     "initial",
@@ -39,7 +40,8 @@ WIDTH: Final = 48
 _AT_ONCE: Final = 100
 """Options of one product: for larger ones BLAS calls threads, which takes longer than the product."""
 
-_SCALES: Final = (0.05, 1, 1, 1)
+TASK_SCALE: Final = 0.05
+_SCALES: Final = (TASK_SCALE, 1, 1, 1)
 """What a unit of the rule's score is worth in mean objectives, to begin with: urgencies are logarithms."""
 
 Weights = Mapping[str, Singles]
@@ -120,10 +122,10 @@ def visible(kind: str) -> np.ndarray:
     """
     seen = np.ones((len(LEVELS), len(COLUMNS)), dtype=np.float32)
     own = {DATA: _OF_DATA, NODE: _OF_NODE, DEVICES: _OF_DEVICES}
-    for position, name in enumerate(COLUMNS):
-        if kind == "no times" and name in TIMES:
-            seen[:, position] = 0
-        if kind == "branches" and name in ROW:
-            for level, names in own.items():
-                seen[level, position] = name in names
+    rows = slice(len(TASK), len(TASK) + len(ROW))  # a name can stand for the moment, too
+    if kind == "no times":
+        seen[:, [name in TIMES for name in COLUMNS]] = 0
+    if kind == "branches":
+        for level, names in own.items():
+            seen[level, rows] = [name in names for name in ROW]
     return seen

@@ -17,6 +17,7 @@ from optalloc.solvers.learned.network import (
     LEVELS,
     NODE,
     TASK_LEVEL,
+    TASK_SCALE,
     Network,
     visible,
 )
@@ -203,7 +204,8 @@ class FlatScorer(FactoredScorer):
         at = np.concatenate([choice.at for choice in choices])
         best = board.best[positions]
         below = np.concatenate([choice.score - choice.score.max() for choice in choices]) / board.value
-        score = urgency(event, positions)[owner] + below
+        # Both in the units of an urgency: the one level has one scale.
+        score = urgency(event, positions)[owner] + below / TASK_SCALE
         options = self._options(TASK_LEVEL, event, event.tasks(positions)[owner], event.rows(at, best[owner]))
         if self.steps is not None:
             self._begin_step(self._by_best_rows(event, positions))
