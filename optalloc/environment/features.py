@@ -15,7 +15,7 @@ from optalloc.environment.layout import Layout
 from optalloc.environment.scales import Floats, Scales, share, signed
 from optalloc.problem import NEVER, SEATS, TERMS, Bools, Ints
 
-__all__ = ["DATASET", "GLOBAL", "MODE", "NODE", "TASK", "TRANSFER", "Features", "Known", "Singles"]
+__all__ = ["DATASET", "GLOBAL", "MODE", "NODE", "TASK", "TRANSFER", "Features", "Known", "Singles", "stacked"]
 
 Singles = NDArray[np.float32]
 
@@ -136,7 +136,7 @@ class Features:
             "regret": some * signed((so_far - self.alone[tasks]) / value),
             "sufferage": some * self._sufferage(),
         }
-        return _stacked(columns, TASK, len(tasks))
+        return stacked(columns, TASK, len(tasks))
 
     def _time_left(self, name: str, exists: str, last: Ints) -> dict[str, Any]:
         given = last < NEVER // 2
@@ -185,7 +185,7 @@ class Features:
             "lacking": self.prospects.lacking[rows],
             "late": decision.end[at] > self.problem.due[tasks],
         }
-        return _stacked(columns, MODE, len(rows)) * opened[:, None].astype(np.float32)
+        return stacked(columns, MODE, len(rows)) * opened[:, None].astype(np.float32)
 
     @cached_property
     def datasets(self) -> Singles:
@@ -207,7 +207,7 @@ class Features:
             "delay": _least_by(dataset, share(self.delay[row]), count),
             "regret": _least_by(dataset, share(self.regret[row]), count),
         }
-        return _stacked(columns, DATASET, count)
+        return stacked(columns, DATASET, count)
 
     def _seats(self) -> Floats:
         """(D,) free share of the seats of each dataset now; 1 if unlimited."""
@@ -240,7 +240,7 @@ class Features:
             "ready": self._demand(opened[now], node[now], count),
             "regret": _least_by(node, share(self.regret[opened]), count),
         }
-        return _stacked(columns, NODE, count)
+        return stacked(columns, NODE, count)
 
     def _room(self) -> Floats:
         """(S,) free share of the storage of each site now; 1 if unlimited."""
@@ -264,7 +264,7 @@ class Features:
             "delay": share(np.maximum(0, begin - self.clock) / time),
             "demand": demand[self.layout.route_replica[routes]] if len(routes) else [],
         }
-        return _stacked(columns, TRANSFER, len(routes))
+        return stacked(columns, TRANSFER, len(routes))
 
     def _demand(self, at: Ints, group: Ints, count: int) -> Any:
         """(count,) share of the waiting tasks with a row at one of the positions in the group."""
@@ -280,7 +280,8 @@ def _least_by(group: Ints, values: Any, count: int) -> Floats:
     return least
 
 
-def _stacked(columns: dict[str, Any], names: tuple[str, ...], rows: int) -> Singles:
+def stacked(columns: dict[str, Any], names: tuple[str, ...], rows: int) -> Singles:
+    """(rows, names) the columns in the order of their names."""
     found = np.empty((rows, len(names)), dtype=np.float32)
     for position, name in enumerate(names):
         found[:, position] = columns[name]

@@ -27,8 +27,6 @@ REJECT, LATER = -1, -2
 _WORSE: Final = 1.0
 """So many mean objectives the rule scores leaving a task for later below its best row: it never does."""
 
-_MOST = np.iinfo(np.int64).max
-
 
 @dataclass(frozen=True, eq=False)
 class Choice:

@@ -7,15 +7,13 @@ x / (1 + abs x). Nothing depends on a task that is not seen.
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optalloc.environment.features import Singles, stacked
 from optalloc.environment.scales import Floats, share, signed
 from optalloc.problem import NEVER, Ints
 from optalloc.solvers.learned.board import LATER, REJECT, Board
 
 __all__ = ["MOMENT", "ROW", "TASK", "TIMES", "Event", "Singles"]
-
-Singles = NDArray[np.float32]
 
 MOMENT: Final = ("queue", "waiting", "free", "price", "load", "staged_before")
 TASK: Final = (
@@ -115,7 +113,7 @@ class Event:
             "sufferage": self._sufferage(positions),
             "options": share(np.diff(board.ptr)[positions] / 100),
         }
-        return _stacked(columns, TASK, len(positions))
+        return stacked(columns, TASK, len(positions))
 
     def _left(self, last: Ints) -> Any:
         given = last < NEVER // 2
@@ -181,16 +179,9 @@ class Event:
             "later": 0,
             "priced": share(board.price * ground.held[rows] / value),
         }
-        found = _stacked(columns, ROW, len(at))
+        found = stacked(columns, ROW, len(at))
         for instead, name in ((REJECT, "reject"), (LATER, "later")):
             there = at == instead
             found[there] = 0
             found[there, ROW.index(name)] = 1
         return found
-
-
-def _stacked(columns: dict[str, Any], names: tuple[str, ...], rows: int) -> Singles:
-    found = np.empty((rows, len(names)), dtype=np.float32)
-    for position, name in enumerate(names):
-        found[:, position] = columns[name]
-    return found
