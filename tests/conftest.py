@@ -1,6 +1,7 @@
 """Fixtures that all tests share, and the folder of helpers on the path."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,20 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder of published problems and reference data is not beside the repository")
     return folder
+
+
+@pytest.fixture
+def run() -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process: (exit code, standard output, standard error)."""
+
+    from typer.testing import CliRunner
+
+    from optalloc.cli.app import app
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.exit_code, result.stdout, result.stderr
+
+    return call

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from optalloc import parallel
-from optalloc.cli.app import app
 
 POOL = [{"node": "pool", "devices": 1}]
 TINY = {
@@ -33,19 +31,6 @@ TINY = {
         for name, ticks, usd in (("short", 2, 1), ("long", 5, 3))
     ],
 }  # fmt: skip
-
-
-@pytest.fixture
-def run():
-    """Run a command in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result.exit_code, result.stdout, result.stderr
-
-    return call
 
 
 @pytest.fixture

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from optalloc.cli.app import app
 from optalloc.errors import InputError, UnsupportedError
 from optalloc.solvers.learned import es_index, learners
 from optalloc.solvers.learned.files import RunFiles
@@ -47,19 +45,6 @@ def trained(name, **more):
 def same(one, other):
     """Two sets of arrays are equal bit for bit."""
     return one.keys() == other.keys() and all(one[n].tobytes() == other[n].tobytes() for n in one)
-
-
-@pytest.fixture
-def run():
-    """Run a command in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result.exit_code, result.stdout, result.stderr
-
-    return call
 
 
 def words(name, **more):
