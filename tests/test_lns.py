@@ -293,6 +293,15 @@ def test_prices_that_there_was_no_time_for_are_left_out(monkeypatch):
     assert (result.status, result.message) == ("FEASIBLE", "")
 
 
+def test_a_limit_too_short_for_the_first_list_is_kept(monkeypatch):
+    """Nobody waits for arrays that would come too late; a number of steps has no limit."""
+    monkeypatch.setattr("optalloc.solvers.lns.driver.SECONDS_PER_MODE", 1.0)
+    result = oa.solve("contended-6", "lns", time_limit=0.5)
+    assert (result.status, result.termination) == ("NO_SOLUTION", "TIME_LIMIT")
+    assert result.seconds < 0.5
+    assert oa.solve("contended-6", "lns", options={"iterations": 10}).schedule is not None
+
+
 def test_the_guide_is_in_units_of_the_objective():
     """Limits are weighed in finer units; what is added to the objective is not."""
     problem = oa.compile(oa.generate("ladder", tasks=15, seed=3))

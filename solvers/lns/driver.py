@@ -46,6 +46,12 @@ THETAS = (0.5, 0.7, 0.8, 0.9, 1.0, 1.1)
 VERY_MANY = 3_000
 """With so many tasks every other weight is tried: a list takes a second."""
 
+SECONDS_PER_MODE = 1.5e-6
+"""What nobody can interrupt takes about so long: the arrays of the search and its first list."""
+
+OVERTIME = 1.0
+"""So many seconds beyond the limit are better than no plan."""
+
 Search = CompiledSearch | GeneralSearch
 
 
@@ -90,6 +96,10 @@ def search_plans(request: Request) -> Outcome:
     info: dict[str, Any] = {}
     levels = len(scope.problem.levels)
     iterations = int(request.options.get("iterations", 0))
+    if not iterations and scope.problem.num_modes * SECONDS_PER_MODE > monitor.remaining + OVERTIME:
+        return Outcome(
+            Termination.TIME_LIMIT, message="the time does not suffice for the first list", info=info
+        )
     for level in range(levels):
         if monitor.should_stop():
             break
