@@ -135,14 +135,17 @@ def middle(values: Sequence[float | None], text: Callable[[float], str]) -> str:
 
 
 def ratio(same: Group, runs: Group) -> str:
-    """Median of the times to 1 % over auto's on the same instance; its own limit stands for a time not reached."""
+    """Median of the times to 1 % over auto's on the same instance; the limit stands for a time not reached.
+
+    Instances on which neither reaches it tell nothing.
+    """
     auto = {_instance(run): run.reached for run in runs if run.spec.solver == "auto"}
     found = []
     for run in same:
-        other = auto.get(_instance(run))
-        if other is not None and run.spec.solver != "auto":
-            least = run.spec.limit if run.reached is None else run.reached
-            found.append((least / max(other, 1e-3), run.reached is None))
+        key, limit = _instance(run), run.spec.limit
+        if run.spec.solver != "auto" and key in auto and (run.reached, auto[key]) != (None, None):
+            mine, other = (limit if time is None else time for time in (run.reached, auto[key]))
+            found.append((mine / max(other, 1e-3), run.reached is None))
     if not found:
         return "-"
     value, open_ended = sorted(found)[len(found) // 2]
