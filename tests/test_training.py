@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from optalloc.errors import InputError, UnsupportedError
-from optalloc.solvers.learned import es_index, learners
+from optalloc.solvers.learned import es_index, fdqn, learners
 from optalloc.solvers.learned.files import RunFiles
+from optalloc.solvers.learned.index import NAMES
 from optalloc.solvers.learned.learners import LEARNERS, make_trainer, training_args
 from optalloc.solvers.learned.practice import ratio_of
 from optalloc.solvers.learned.schedulers import SCHEDULERS
 from optalloc.solvers.learned.training import run_training
-from optalloc.solvers.learned.weights import load_weights
+from optalloc.solvers.learned.weights import load_weights, save_weights
 from optalloc.solvers.run import solve
 
 TINY = {"preset": "contended", "tasks": 5, "minutes": 0, "iterations": 3, "judges": 2, "judge_every": 2}
@@ -96,6 +97,39 @@ def test_three_generations_learn_to_share_what_is_paid_for():
 def test_a_learner_with_the_wrong_sign_does_not():
     """The margin tells them apart."""
     assert ratio_after(Worsening) > 0.95
+
+
+def looks_from_a_bad_index(folder):
+    """Validation ratios of `fdqn` before and after 60 episodes; it begins by preferring what starts late."""
+    bad = np.where(np.array(NAMES) == "row delay", 4.0, 0.0)
+    save_weights(folder / "bad.safetensors", {"index": bad}, {"solver": "es-index"})
+    settings = {
+        "tasks": 8, "minutes": 0, "iterations": 60, "judges": 8, "judge_every": 60, "warm_up": 10, "hinge": 0.0,
+        "decisions_per_update": 2, "learning_rate": 1e-3, "explore": 0.3, "polyak": 0.02,
+        "index": str(folder / "bad.safetensors"),
+    }  # fmt: skip
+    args = training_args("fdqn", settings)
+    return [look.ratio for look in run_training(make_trainer("fdqn", args), args).looks]
+
+
+def test_q_learning_finds_out_that_waiting_costs(tmp_path):
+    """The ratio of its start is 1.53."""
+    before, after = looks_from_a_bad_index(tmp_path)
+    assert before > 1.4
+    assert after < 1.25
+
+
+def test_q_learning_with_the_wrong_sign_does_not(tmp_path, monkeypatch):
+    """The margin tells them apart."""
+    returns = fdqn.returns
+
+    def negated(*args):
+        reward, discount, end = returns(*args)
+        return -reward, discount, end
+
+    monkeypatch.setattr(fdqn, "returns", negated)
+    _, after = looks_from_a_bad_index(tmp_path)
+    assert after > 1.4
 
 
 def test_ratios_tell_no_plan_from_a_plan_for_nothing():

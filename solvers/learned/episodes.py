@@ -17,6 +17,7 @@ from optalloc.scope import full_scope
 from optalloc.simulation import Simulator, simulate
 from optalloc.solvers.learned.board import Board
 from optalloc.solvers.learned.ground import Ground
+from optalloc.solvers.learned.network import TASK_LEVEL
 from optalloc.solvers.learned.policy import LearnedPolicy, Scorer
 from optalloc.solvers.learned.scorer import FactoredScorer, Step, best_of
 
@@ -79,23 +80,26 @@ class Episode:
 
 
 class Explorer:
-    """Draws some choices by their scores: one in a while, and the better the likelier.
+    """Draws some decisions by their scores, at all their levels: one in a while, and the better the likelier.
 
     Parameters
     ----------
     share
-        How many choices are drawn; the others take the best.
+        How many decisions are drawn; the others take the best.
     temperature
         In units of the scores: the larger, the more evenly.
     """
 
     def __init__(self, rng: np.random.Generator, share: float, temperature: float):
         self.rng, self.share, self.temperature = rng, share, temperature
+        self._drawing = False
 
-    def __call__(self, scores: Floats) -> int:
-        if len(scores) == 1 or self.rng.random() >= self.share:
-            return best_of(scores)
-        return best_of(scores + self.temperature * self.rng.gumbel(size=len(scores)))
+    def __call__(self, level: int, scores: Floats) -> int:
+        if level == TASK_LEVEL:
+            self._drawing = self.rng.random() < self.share
+        if not self._drawing or len(scores) == 1:
+            return best_of(level, scores)
+        return best_of(level, scores + self.temperature * self.rng.gumbel(size=len(scores)))
 
 
 DEAD_END = 2.0

@@ -26,11 +26,12 @@ from torch import Tensor
 
 from optalloc.environment.scales import Floats
 from optalloc.solvers.learned.episodes import Episode, Explorer, play, watch
+from optalloc.solvers.learned.features import Singles
 from optalloc.solvers.learned.index import as_linear
 from optalloc.solvers.learned.network import initial
 from optalloc.solvers.learned.practice import by_rule
 from optalloc.solvers.learned.schedulers import SCHEDULERS, factored
-from optalloc.solvers.learned.scorer import FactoredScorer, Step
+from optalloc.solvers.learned.scorer import FactoredScorer, Pick, Step
 from optalloc.solvers.learned.training import Arrays, Trainer, Training
 from optalloc.solvers.learned.weights import load_weights, weights_file
 
@@ -75,12 +76,13 @@ class Args(Training):
         Share by which the slow copy follows in each update. The slow copy acts and is kept: its choices change
         less from one update to the next.
     margin, hinge
-        The rule's choice shall be better than others by so much, unless returns say otherwise: weight of that loss.
+        The choice of the rule (of ``index``, where given) shall be better than others by so much, unless returns say
+        otherwise: weight of that loss.
     own_path
         The baseline is what the scheduler itself has on the instance without exploring, instead of `replan-index`: what
         is left are the effects of exploring. One more run for each episode.
     explore, temperature
-        Share of the choices that are drawn, and how freely (in units of the scores).
+        Share of the decisions that are drawn, and how freely (in units of the scores).
     """
 
     index: str = ""
@@ -112,7 +114,7 @@ class Batch:
     options, score, level, pick
         (N, COLUMNS), (N,) of all options: the rule's score, level, and the pick to which it belongs.
     chosen, rule
-        (P,) positions of each pick's choice and of the rule's.
+        (P,) positions of each pick's choice and of the teacher's: the rule, or what learning began with.
     step
         (P,) decision of each pick.
     """
@@ -127,13 +129,19 @@ class Batch:
     step: Tensor
 
     @classmethod
-    def of(cls, steps: Sequence[Step]) -> "Batch":
-        """The decisions one after the other."""
+    def of(cls, steps: Sequence[Step], teacher: Singles | None = None) -> "Batch":
+        """The decisions one after the other.
+
+        Parameters
+        ----------
+        teacher
+            (COLUMNS, LEVELS) what a linear teacher adds to the rule's scores.
+        """
         picks = [(number, pick) for number, step in enumerate(steps) for pick in step.picks]
         sizes = np.array([len(pick.options) for _, pick in picks], dtype=np.int64)
         first = np.cumsum(sizes) - sizes
         chosen = first + np.array([pick.chosen for _, pick in picks], dtype=np.int64)
-        rule = first + np.array([int(pick.score.argmax()) for _, pick in picks], dtype=np.int64)
+        rule = first + np.array([_taught(pick, teacher) for _, pick in picks], dtype=np.int64)
         width = steps[0].state.shape[0] // 2
         options = np.concatenate([np.empty((0, width), np.float32), *(pick.options for _, pick in picks)])
         score = np.concatenate([np.empty(0, np.float32), *(pick.score for _, pick in picks)])
@@ -143,6 +151,13 @@ class Batch:
             chosen, rule, np.array([number for number, _ in picks], dtype=np.int64),
         )  # fmt: skip
         return cls(*map(torch.from_numpy, arrays))
+
+
+def _taught(pick: Pick, teacher: Singles | None) -> int:
+    """What the teacher chooses."""
+    if teacher is None:
+        return int(pick.score.argmax())
+    return int((pick.score + pick.options @ teacher[:, pick.level]).argmax())
 
 
 class Estimate:
@@ -270,8 +285,11 @@ class Learner(Trainer):
         self.args = args
         self.rng = np.random.default_rng(args.seed)
         self.weights = initial(args.seed)
-        if args.index:
-            self.weights["linear.weight"] = as_linear(_index(args.index))
+        self.teacher = as_linear(_index(args.index)) if args.index else None
+        if self.teacher is not None:
+            self.weights["linear.weight"] = self.teacher.copy()
+        self.unpaid = 0
+        """Decisions that no update has paid for yet."""
         self.online, self.slow = Estimate(self.weights), Estimate(self.weights)
         value = [tensor for name, tensor in self.online.weights.items() if name.startswith("value")]
         rest = [tensor for name, tensor in self.online.weights.items() if not name.startswith("value")]
@@ -294,9 +312,8 @@ class Learner(Trainer):
         scorer.choose = Explorer(self.rng, args.explore, args.temperature)
         episode = play(ground, scorer, beside)
         self.memory.add(episode)
-        losses = [
-            self.update(number < args.warm_up) for _ in range(len(episode.steps) // args.decisions_per_update)
-        ]
+        updates, self.unpaid = divmod(self.unpaid + len(episode.steps), args.decisions_per_update)
+        losses = [self.update(number < args.warm_up) for _ in range(updates)]
         self.weights = self.slow.arrays()
         return {"loss": float(np.mean(losses)) if losses else 0.0, "regret": float(episode.regret[-1])}
 
@@ -304,7 +321,7 @@ class Learner(Trainer):
         """One step of the optimiser."""
         args = self.args
         drawn = self.memory.draw(self.rng, args.batch)
-        batch = Batch.of([episode.steps[at] for episode, at in drawn])
+        batch = Batch.of([episode.steps[at] for episode, at in drawn], self.teacher)
         target = self.target(drawn)
         value, advantage = self.online.value(batch.state), self.online.advantage(batch)
         if warming_up:

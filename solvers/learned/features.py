@@ -28,9 +28,10 @@ ROW: Final = (
 )  # fmt: skip
 TIMES: Final = (
     "urgency", "slack", "time_left", "sufferage", "delay", "duration", "regret", "against_alone", "area", "settles",
-    "late", "load", "priced",
+    "late", "load", "priced", "money", "price", "rejection",
 )  # fmt: skip
-"""Features that tell how long something takes: a scheduler without predictions does not see them."""
+"""Features that tell how long something takes, or what its devices cost for that long: a scheduler without predictions
+does not see them. The units of the others (means over seen tasks) are the same for all options."""
 
 
 class Event:

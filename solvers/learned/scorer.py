@@ -65,12 +65,12 @@ class Step:
 
 
 class Chooser(Protocol):
-    """How an option is chosen by the scores."""
+    """How an option of a level is chosen by the scores; every decision asks for its task first."""
 
-    def __call__(self, scores: Floats) -> int: ...
+    def __call__(self, level: int, scores: Floats) -> int: ...
 
 
-def best_of(scores: Floats) -> int:
+def best_of(level: int, scores: Floats) -> int:
     """The largest score; among equals the first."""
     return int(scores.argmax())
 
@@ -187,7 +187,7 @@ class FactoredScorer:
 
     def _pick(self, level: int, options: Singles, score: Floats) -> int:
         scores: Floats = self.network.residual(level, options) + (score if self.by_rule else np.float64(0))
-        found = self.choose(scores)
+        found = self.choose(level, scores)
         if self.steps is not None and len(options) > 1:
             rule = score if self.by_rule else np.zeros(len(options))
             self.steps[-1].picks.append(Pick(level, options, rule.astype(np.float32), found))
