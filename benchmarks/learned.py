@@ -7,8 +7,9 @@ python benchmarks/learned.py report [--docs]
 
 Everything is stored under benchmarks/results/learned: weights of every run, and a JSON line for every solver on every
 instance; what is stored is not done again. Training runs and test runs use one thread each, as many at once as
-``--workers`` says. A learner's name stands for all its weights of the family: ``fdqn`` on market instances is
-fdqn-market-0, fdqn-market-1, ...
+``--workers`` says. A learner's name stands for its shipped weights and for all that were trained on instances of the
+family: ``fdqn`` on market instances is fdqn, fdqn@market-40-0, fdqn@market-40-1, ... (preset, tasks, seed). The preset
+``real`` stands for instances composed of public data, which have to lie in ``--data`` (docs/instances.md).
 """
 
 import argparse
@@ -22,11 +23,13 @@ from dataclasses import asdict, dataclass, field
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import optalloc as oa
 from optalloc.io.atomic import write_text
 from optalloc.solvers.learned.practice import TEST
 from optalloc.solvers.learned.schedulers import SCHEDULERS
+from optalloc.solvers.learned.weights import weights_path
 
 RESULTS = Path(__file__).parent / "results" / "learned"
 ROWS = RESULTS / "rows.jsonl"
@@ -37,7 +40,11 @@ RULES = (
 )  # fmt: skip
 BASE = "replan-index"
 REFERENCE = "reference"
-"""`auto`, which knows all releases: a plan and a proven bound."""
+"""`auto`, which knows all releases: a plan and a proven bound. The seconds that it had follow after ``@``."""
+FIXED_DATA = "reference-fixed-data"
+"""The same where every task has only its data of the highest utility: what choosing data jointly is worth at most."""
+REAL = "real"
+DATA = Path(__file__).parents[2] / "shared" / "data"
 MOST_SECONDS = 3600.0
 MEASURES = (
     "mean_flow_hours", "makespan_hours", "utilisation", "matching_ratio", "cost_usd", "due_met", "tasks_rejected",
@@ -59,6 +66,8 @@ class Case:
     @property
     def instance(self) -> oa.Instance:
         """It is generated with a seed of its own, by which nobody learns."""
+        if self.preset == REAL:
+            return oa.compose(DATA, self.tasks, seed=TEST + self.seed, coupling=self.coupling)
         load = {"load": self.load} if self.load else {}
         return oa.generate(
             self.preset, tasks=self.tasks, coupling=self.coupling, seed=TEST + self.seed, **load
@@ -111,6 +120,9 @@ def arguments() -> argparse.Namespace:
     training.add_argument("--coupling", default="1")
     training.add_argument("--seeds", type=int, default=1)
     training.add_argument("--minutes", type=float, default=10.0)
+    training.add_argument(
+        "--index", action="store_true", help="networks begin with the weights of es-index, seed 0"
+    )
     training.add_argument("--workers", type=int, default=2)
     running = commands.add_parser("run")
     running.set_defaults(does=run)
@@ -153,7 +165,7 @@ def unfinished(chosen: argparse.Namespace) -> list[list[str]]:
     """The commands of all runs whose time is not over; those that were cut short go on."""
     found = []
     for seed, preset, name in product(range(chosen.seeds), chosen.presets, chosen.learners):
-        path = weights(name, preset, seed)
+        path = weights(name, preset, seed, chosen)
         if not path.exists():
             found.append(command(name, preset, seed, chosen))
         elif (
@@ -177,12 +189,16 @@ def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> li
         str(chosen.tasks),
     ]
     words += ["--coupling", chosen.coupling, "--seed", str(seed), "--minutes", str(chosen.minutes)]
-    return [*words, "--out", str(weights(name, preset, seed).parent)]
+    if name in ("fdqn", "additive", "bdq", "flat-dqn") and chosen.index:
+        words += ["--set", f"index={weights('es-index', preset, 0, chosen)}"]
+    return [*words, "--out", str(weights(name, preset, seed, chosen).parent)]
 
 
-def weights(name: str, preset: str, seed: int) -> Path:
+def weights(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> Path:
     """Where the weights of a training run are."""
-    return RESULTS / f"{name}-{preset.replace(',', '+')}-{seed}" / f"{name}.safetensors"
+    coupling = "" if chosen.coupling == "1" else f"-coupling {chosen.coupling}"
+    kind = f"{preset.replace(',', '+')}-{chosen.tasks}{coupling}"
+    return RESULTS / f"{name}-{kind}-{seed}" / f"{name}.safetensors"
 
 
 # running ---------------------------------------------------------------------------------------------------
@@ -197,7 +213,7 @@ def run(chosen: argparse.Namespace) -> None:
     with ProcessPoolExecutor(
         chosen.workers, mp_context=get_context("spawn"), max_tasks_per_child=200
     ) as pool:
-        pending = [pool.submit(measure, *job, chosen.reference_seconds, commit) for job in jobs]
+        pending = [pool.submit(measure, *job, commit) for job in jobs]
         for number, done in enumerate(as_completed(pending), start=1):
             rows.append(done.result())
             if number % 20 == 0 or number == len(jobs):
@@ -211,41 +227,62 @@ def asked(chosen: argparse.Namespace) -> Iterator[tuple[Case, str]]:
     for seed, preset, tasks, load, coupling in kinds:
         case = Case(preset, tasks, load, coupling, seed)
         for solver in solvers(chosen.solvers, chosen.weights_of or preset):
-            yield case, solver
+            timed = solver in (REFERENCE, FIXED_DATA)
+            yield case, f"{solver}@{chosen.reference_seconds:g}" if timed else solver
 
 
 def solvers(text: str, preset: str) -> Iterator[str]:
-    """Names as they are stored: ``rules`` spelled out, learners with each of their weights of the family."""
+    """Names as they are stored: ``rules`` spelled out, learners with the shipped weights and each of the family."""
     for name in text.split(","):
         if name == "rules":
             yield from (*RULES, BASE)
         elif name in SCHEDULERS:
             kind = preset.replace(",", "+")
+            if weights_path(name).exists():
+                yield name
             for path in sorted(RESULTS.glob(f"{name}-{kind}-*/{name}.safetensors")):
                 yield f"{name}@{path.parent.name.removeprefix(f'{name}-')}"
         else:
             yield name
 
 
-def measure(case: Case, solver: str, reference_seconds: float, commit: str) -> Row:
-    """One solver on one instance."""
-    name, _, kind = solver.partition("@")
-    options = {"weights": str(RESULTS / f"{name}-{kind}" / f"{name}.safetensors")} if kind else {}
-    problem = oa.compile(case.instance)
-    began = time.process_time()
+def measure(case: Case, solver: str, commit: str) -> Row:
+    """One solver on one instance; whatever goes wrong is kept in its row."""
     try:
-        if solver == REFERENCE:
-            result = oa.solve(problem, "auto", time_limit=reference_seconds, threads=1)
-        else:
-            result = oa.solve(problem, name, time_limit=MOST_SECONDS, threads=1, options=options)
-    except oa.OptallocError as error:
-        return Row(case, solver, f"{ERROR}: {error}", None, None, 0.0, commit)
-    seconds = result.seconds if solver == REFERENCE else time.process_time() - began
+        return _measured(case, solver, commit)
+    except Exception as error:
+        return Row(case, solver, f"{ERROR}: {type(error).__name__}: {error}", None, None, 0.0, commit)
+
+
+def _measured(case: Case, solver: str, commit: str) -> Row:
+    name, _, kind = solver.partition("@")
+    problem = oa.compile(fixed_data(case.instance) if name == FIXED_DATA else case.instance)
+    began = time.process_time()
+    if name in (REFERENCE, FIXED_DATA):
+        result = oa.solve(problem, "auto", time_limit=float(kind), threads=1)
+    else:
+        options = {"weights": str(RESULTS / f"{name}-{kind}" / f"{name}.safetensors")} if kind else {}
+        result = oa.solve(problem, name, time_limit=MOST_SECONDS, threads=1, options=options)
+    seconds = result.seconds if name in (REFERENCE, FIXED_DATA) else time.process_time() - began
     first = result.levels[0]
-    bound = first.bound if solver == REFERENCE else None
+    bound = first.bound if name == REFERENCE else None
     metrics = result.evaluation.metrics if result.evaluation else {}
     measures = {name: metrics[name] for name in MEASURES if name in metrics}
     return Row(case, solver, result.status.value, first.objective, bound, round(seconds, 3), commit, measures)
+
+
+def fixed_data(instance: oa.Instance) -> oa.Instance:
+    """Every task that reads one dataset reads that of the highest utility; among equals the first."""
+
+    def best(task: Any) -> str:
+        named = [data for data in instance.datasets if task.datasets is None or data.id in task.datasets]
+        return max(named, key=lambda data: data.relevance.get(task.domain, 0) * data.quality).id
+
+    tasks = [
+        task if task.inputs or task.modes or task.datasets == [] else task.replace(datasets=[best(task)])
+        for task in instance.tasks
+    ]
+    return instance.replace(tasks=tasks)
 
 
 # storing ---------------------------------------------------------------------------------------------------
@@ -276,12 +313,13 @@ def _commit() -> str:
 
 def report(chosen: argparse.Namespace) -> None:
     """Print the tables, and fill the page."""
-    from learned_report import PAGE, filled, tables
+    from learned_report import DETAILS, PAGE, detailed, filled, summary
 
     rows = stored()
-    print("\n\n".join(tables(rows).values()))
+    print(summary(rows))
     if chosen.docs:
         write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), rows))
+        write_text(DETAILS, detailed(rows))
 
 
 if __name__ == "__main__":

@@ -60,11 +60,22 @@ def account_table(rows: Sequence[Row]) -> str:
     lines = []
     for name, same in by_scheduler(rows).items():
         parts = [np.array([*asdict(row.account).values()]) / row.optimum for row in same if row.account]
-        means = [np.sum(parts, axis=1).mean(), *np.mean(parts, axis=0)] if parts else []
-        shown = [f"{mean:.2%}" for mean in means] or ["-"] * 4
-        lines.append([name, f"{len(same)}", *shown, f"{len(same) - len(parts)}"])
+        shown = [f"{mean:.2%}" for mean in np.mean(parts, axis=0)] if parts else ["-"] * 3
+        above = interval(np.sum(parts, axis=1)) if parts else "-"
+        lines.append([name, f"{len(same)}", above, *shown, f"{len(same) - len(parts)}"])
     columns = ["scheduler", "runs", "above the optimum", "decided", "transfers", "waiting", "not measured"]
     return markdown(columns, lines)
+
+
+def interval(values: np.ndarray) -> str:
+    """Mean, and an interval of 95 % by drawing runs again."""
+    from scipy.stats import bootstrap
+
+    mean = f"{values.mean():.2%}"
+    if len(values) < 2 or np.ptp(values) == 0:
+        return mean
+    found = bootstrap((values,), np.mean, method="percentile", rng=0).confidence_interval
+    return f"{mean} [{found.low:.2%}, {found.high:.2%}]"
 
 
 def level_table(rows: Sequence[Row]) -> str:

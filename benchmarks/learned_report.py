@@ -1,4 +1,4 @@
-"""Tables and a picture of what `learned.py` has stored.
+"""Tables and a picture of what `learned.py` has stored: a line a cell, and a page with all else.
 
 An instance counts where every one of a learner's weights has a plan; how many do is told by the plans of all runs.
 Intervals are of 95 %, by drawing instances and, independently, weights again (both with replacement).
@@ -12,17 +12,21 @@ from typing import Any
 
 import numpy as np
 from ladder_report import markdown
-from learned import BASE, MEASURES, REFERENCE, RESULTS, Case, Row, stored
+from learned import BASE, FIXED_DATA, MEASURES, REFERENCE, RESULTS, Case, Row, stored
 
 from optalloc.solvers.learned.schedulers import SCHEDULERS
 
-__all__ = ["PAGE", "draw", "filled", "tables"]
+__all__ = ["DETAILS", "PAGE", "detailed", "draw", "filled", "summary", "tables"]
 
 PAGE = Path(__file__).parents[1] / "docs" / "learned.md"
+DETAILS = PAGE.with_name("learned_results.md")
 PICTURE = RESULTS / "ratios.svg"
 FIRST = "fdqn"
-"""What the other learners are held against."""
+"""What the other learners are held against, with weights of the same kind."""
 DRAWS = 2000
+SUMMARISED = (
+    "fdqn", "additive", "bdq", "flat-dqn", "es-index", "reinforce", "lookahead", "rolling", FIXED_DATA, REFERENCE,
+)  # fmt: skip
 SHOWN = 14
 """Solvers in a panel of the picture."""
 
@@ -46,13 +50,18 @@ def cells_of(rows: Sequence[Row]) -> dict[Cell, list[Row]]:
 
 
 def by_solver(rows: Sequence[Row]) -> dict[str, Runs]:
-    """Runs of each solver; a learner's with weights of other instances are a solver of their own."""
+    """Runs of each solver; a learner's shipped weights and those of each kind of instances are solvers of their own.
+
+    Of the reference the run that had most time counts.
+    """
     found: dict[str, dict[Case, dict[str, Row]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         name, _, weights = row.solver.partition("@")
-        family = weights.rpartition("-")[0]
-        own = not weights or family == row.case.preset
-        found[name if own else f"{name} of {family}"][row.case][weights] = row
+        if name in (REFERENCE, FIXED_DATA):
+            longest = found[name][row.case].get("", row)
+            found[name][row.case][""] = max(row, longest, key=lambda one: one.seconds)
+        else:
+            found[f"{name} of {weights.rpartition('-')[0]}" if weights else name][row.case][weights] = row
     return found
 
 
@@ -123,8 +132,46 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     return {name_of(cell): "\n\n".join(of_cell(cell, same)) for cell, same in cells_of(rows).items()}
 
 
+def summary(rows: Sequence[Row]) -> str:
+    """A line for each cell: the best rule, every learner, and what knowing the future gives, over the same rule."""
+    cells = {cell: by_solver(same) for cell, same in cells_of(rows).items()}
+    shown = [name for name in SUMMARISED if any(name in found for found in cells.values())]
+    lines = []
+    for cell, found in cells.items():
+        plans = {name: planned(runs) for name, runs in found.items()}
+        base, bounds = plans.get(BASE, {}), bounds_of(found)
+        best = best_rule_of(plans)
+        own = [str(ratio(plans.get(name, {}), base) or "-") for name in shown]
+        gaps = [gap(plans.get(name, {}), bounds) for name in (BASE, FIRST)]
+        ahead = ratio(plans.get(FIRST, {}), plans.get(best, {}))
+        count = str(len({case for of in found.values() for case in of}))
+        of_best = f"{best} {_mean(ratio(plans.get(best, {}), base)):.3f}"
+        lines.append([name_of(cell), count, of_best, *own, str(ahead or "-"), *gaps])
+    over = [f"{FIRST} over the best rule", f"gap of {BASE}", f"gap of {FIRST}"]
+    return markdown(["instances", "number", "best rule", *shown, *over], lines)
+
+
+def bounds_of(found: Mapping[str, Runs]) -> dict[Case, int]:
+    """Proven bounds of the reference."""
+    runs = found.get(REFERENCE, {})
+    return {case: row.bound for case, of in runs.items() for row in of.values() if row.bound is not None}
+
+
+def best_rule_of(plans: Mapping[str, Planned]) -> str:
+    """The rule with the least mean ratio among those that have as many plans as the base."""
+    base = plans.get(BASE, {})
+    rules = [name for name in plans if is_rule(name) and len(plans[name]) == len(base)]
+    return min(sorted(rules), key=lambda name: _mean(ratio(plans[name], base)), default=BASE)
+
+
+def gap(values: Planned, bounds: Mapping[Case, int]) -> str:
+    """Mean distance to the bound, as a part of the objective."""
+    gaps = [1 - bounds[case] / of.mean() for case, of in values.items() if case in bounds]
+    return f"{np.mean(gaps):.1%}" if gaps else "-"
+
+
 def of_cell(cell: Cell, rows: Sequence[Row]) -> Iterator[str]:
-    """Objectives of all solvers; learners against the first of them; what plans are like beside the objective."""
+    """Objectives of all solvers; `fdqn` against the others that learned alike; what plans are like beside that."""
     found = by_solver(rows)
     plans = {name: planned(runs) for name, runs in found.items()}
     base = plans.get(BASE, {})
@@ -141,20 +188,12 @@ def _mean(found: Ratio | None) -> float:
 
 def objectives(order: Sequence[str], found: Mapping[str, Runs], plans: Mapping[str, Planned]) -> str:
     """Every solver, best first: its distance to the rule, to the best rule, and to the proven bound."""
-    base = plans.get(BASE, {})
-    rules = [name for name in order if is_rule(name) and len(plans[name]) == len(found.get(BASE, {}))]
-    best_rule = rules[0] if rules else BASE
-    bounds = {
-        case: row.bound
-        for case, of in found.get(REFERENCE, {}).items()
-        for row in of.values()
-        if row.bound is not None
-    }
+    base, best_rule, bounds = plans.get(BASE, {}), best_rule_of(plans), bounds_of(found)
     lines = []
     for name in order:
         runs = [row for of in found[name].values() for row in of.values()]
         of_base, of_best = (ratio(plans[name], other) for other in (base, plans.get(best_rule, {})))
-        gaps = [1 - bounds[case] / of.mean() for case, of in plans[name].items() if case in bounds]
+        left = of_the_gap(plans[name], base, bounds)
         lines.append(
             [
                 name,
@@ -162,28 +201,38 @@ def objectives(order: Sequence[str], found: Mapping[str, Runs], plans: Mapping[s
                 str(of_base or "-"),
                 middle(of_base) if of_base else "-",
                 "-" if name == best_rule else str(of_best or "-"),
-                f"{np.mean(gaps):.1%}" if gaps else "-",
+                gap(plans[name], bounds),
+                "-" if left is None else f"{left:.2f}",
                 _shown([row.seconds for row in runs if row.objective is not None], "{:.2f}"),
             ]
         )
-    title = ["solver", "plans", f"to {BASE}", "IQM", f"to {best_rule}", "gap to the bound", "seconds"]
-    return markdown(title, lines)
+    distances = [f"to {BASE}", "IQM", f"to {best_rule}", "gap to the bound", "of the rule's gap"]
+    return markdown(["solver", "plans", *distances, "seconds"], lines)
+
+
+def of_the_gap(values: Planned, base: Planned, bounds: Mapping[Case, int]) -> float | None:
+    """Mean distance to the bound over that of the rule, both in the rule's objectives."""
+    both = [case for case in values if case in base and case in bounds]
+    mine, rule = (
+        sum((of[case].mean() - bounds[case]) / base[case].mean() for case in both) for of in (values, base)
+    )
+    return float(mine / rule) if rule else None
 
 
 def against_first(order: Sequence[str], plans: Mapping[str, Planned]) -> Iterator[str]:
     """The first learner over each of the others, on the same instances."""
-    first = plans.get(FIRST, {})
-    others = [
-        name for name in order if name != FIRST and name.partition(" ")[0] in (*SCHEDULERS, "lookahead")
-    ]
     lines = []
-    for name in others:
-        found = ratio(first, plans[name])
-        if found is not None:
+    for name in order:
+        kind, _, family = name.partition(" of ")
+        first = f"{FIRST} of {family}" if family else FIRST
+        found = ratio(plans.get(first, {}), plans[name])
+        if kind in (*SCHEDULERS, "lookahead") and kind != FIRST and found is not None:
             counts = [int(np.sum(which)) for which in (found.each < 1, found.each > 1)]
-            lines.append([name, str(found), *(f"{count} of {len(found.each)}" for count in counts)])
+            lines.append(
+                [f"{first} over {name}", str(found), *(f"{one} of {len(found.each)}" for one in counts)]
+            )
     if lines:
-        yield markdown([f"{FIRST} over", "ratio", "better", "worse"], lines)
+        yield markdown(["learners", "ratio", "better", "worse"], lines)
 
 
 def measures(order: Sequence[str], found: Mapping[str, Runs]) -> Iterator[str]:
@@ -202,16 +251,46 @@ def _shown(values: Sequence[float], form: str) -> str:
     return form.format(np.mean(values)) if values else "-"
 
 
+PAIRS = (("fdqn", "online-compute-centric"), ("reinforce", "online-fifo"), ("reinforce", BASE))
+"""Whose plans are held against each other in more than the objective: claims X9 to X12, C3 and C4."""
+
+
+def pairs(rows: Sequence[Row]) -> str:
+    """For each pair and cell one over the other: objective and measures, with intervals over the instances."""
+    lines = []
+    for cell, same in cells_of(rows).items():
+        found = by_solver(same)
+        for first, second in PAIRS:
+            mine, other = found.get(first, {}), found.get(second, {})
+            objective = ratio(planned(mine), planned(other))
+            if objective is not None:
+                measured = [ratio(_measured(mine, key), _measured(other, key)) for key in PAIR_MEASURES]
+                shown = [str(one or "-") for one in (objective, *measured)]
+                lines.append([f"{first} over {second}", name_of(cell), *shown])
+    return markdown(
+        ["plans", "instances", "objective", *(key.replace("_", " ") for key in PAIR_MEASURES)], lines
+    )
+
+
+PAIR_MEASURES = ("matching_ratio", "mean_flow_hours", "makespan_hours", "utilisation", "cost_usd")
+
+
+def _measured(runs: Runs, key: str) -> Planned:
+    """(S,) a measure by the weights, of instances where all plans have it and it is not 0."""
+    values = {case: [row.measures.get(key) for row in of.values()] for case, of in runs.items()}
+    return {case: np.array(of) for case, of in values.items() if all(of)}
+
+
 # the page ---------------------------------------------------------------------------------------------------
 def filled(page: str, rows: Sequence[Row]) -> str:
-    """The page with its comparison made again of what is stored.
+    """The page with the line of each cell made again of what is stored.
 
     Raises
     ------
     ValueError
         It has no place for it.
     """
-    text = "\n\n".join(tables(rows).values()) or "Nothing is stored yet."
+    text = f"{summary(rows)}\n\n{pairs(rows)}" if rows else "Nothing is stored yet."
     if rows:
         draw(rows, PICTURE)
         text += f"\n\n![Objectives over {BASE}'s](../benchmarks/results/learned/{PICTURE.name})"
@@ -220,6 +299,14 @@ def filled(page: str, rows: Sequence[Row]) -> str:
     if not count:
         raise ValueError("the page has no lines <!-- comparison --> and <!-- end --> for the tables")
     return new
+
+
+def detailed(rows: Sequence[Row]) -> str:
+    """The page with all tables."""
+    commits = ", ".join(sorted({row.commit for row in rows}))
+    command = "`python benchmarks/learned.py report --docs`"
+    about = f"Made by {command} of runs of commit {commits}; [what it means](learned.md)."
+    return "\n\n".join(["# Learned schedulers: all results", about, *tables(rows).values()]) + "\n"
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
