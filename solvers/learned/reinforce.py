@@ -12,6 +12,7 @@ Machine Learning 8, 229-256.
 Mao, H. et al. (2019). Variance reduction for reinforcement learning in input-driven environments. ICLR 2019.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +22,13 @@ from torch import Tensor
 from optalloc.environment.scales import Floats
 from optalloc.problem import REJECTED
 from optalloc.solvers.learned.board import Board
-from optalloc.solvers.learned.episodes import Episode, Explorer, along, play
+from optalloc.solvers.learned.episodes import Episode, Explorer, along, play, watch
 from optalloc.solvers.learned.fdqn import Batch, Estimate, largest, moments, set_moments
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.network import initial
+from optalloc.solvers.learned.policy import Scorer
+from optalloc.solvers.learned.practice import Family
+from optalloc.solvers.learned.rule import RuleScorer
 from optalloc.solvers.learned.schedulers import untimed
 from optalloc.solvers.learned.scorer import FactoredScorer
 from optalloc.solvers.learned.training import Arrays, Trainer, Training
@@ -103,6 +107,16 @@ class Learner(Trainer):
 
     def scorer(self, weights: Arrays) -> FactoredScorer:
         return untimed(weights)
+
+    def ratios(self, scorer: Scorer, family: Family, seeds: Sequence[int]) -> np.ndarray:
+        """(S,) time in the system and makespan (`Time`) over those of `replan-index`: what it learns for."""
+        found = []
+        for seed in seeds:
+            ground = family.ground(seed)
+            paths = [watch(ground, one, Time(ground, self.args.idle))[0] for one in (scorer, RuleScorer())]
+            mine, rule = (regret[-1] for regret, _ in paths)
+            found.append(mine / rule)
+        return np.array(found)
 
     def iterate(self, number: int) -> dict[str, float]:
         """Some runs on one instance, then one pass over their decisions."""

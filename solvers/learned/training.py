@@ -6,7 +6,7 @@ are never learned from; the first judged are the initial ones.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -75,6 +75,10 @@ class Trainer(ABC):
     def scorer(self, weights: Arrays) -> Scorer:
         """The scheduler with these weights."""
 
+    def ratios(self, scorer: Scorer, family: Family, seeds: Sequence[int]) -> np.ndarray:
+        """(S,) what a scorer is judged by on instances of a family, over that of `replan-index`: the objective."""
+        return ratios(scorer, family, seeds)
+
     @abstractmethod
     def state(self) -> Arrays:
         """What is needed, beside the weights, to go on later."""
@@ -91,7 +95,7 @@ class Judged:
     Attributes
     ----------
     ratio
-        Mean objective over that of `replan-index`.
+        Mean over the instances of what the learner is judged by (`Trainer.ratios`).
     facts
         What the learner said about its last iteration.
     """
@@ -197,7 +201,7 @@ def _judge(run: Run, trainer: Trainer, args: Training, seconds: float, facts: di
     """Look at the validation instances; better weights are the best from now on."""
     scorer = trainer.scorer(run.weights)
     seeds = range(VALIDATION, VALIDATION + args.judges)
-    ratio = float(np.mean([ratios(scorer, family, seeds) for family in args.families]))
+    ratio = float(np.mean([trainer.ratios(scorer, family, seeds) for family in args.families]))
     best = run.best_look
     if best is None or ratio < best.ratio:
         run.best = run.weights
