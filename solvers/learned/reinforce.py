@@ -99,6 +99,9 @@ class Learner(Trainer):
         self.weights = initial(args.seed)
         # The policy that acts is softmax(residual): no level has a scale of its own.
         self.weights["scale"] = np.zeros_like(self.weights["scale"])
+        # Among equal residuals the first option is taken, which is the rule's: heads of zeros would be the rule.
+        heads = self.weights["heads.weight"]
+        self.weights["heads.weight"] = (0.1 * self.rng.standard_normal(heads.shape)).astype(heads.dtype)
         self.online = Estimate(self.weights)
         self.learned = [tensor for name, tensor in self.online.weights.items() if name != "scale"]
         for tensor in self.learned:

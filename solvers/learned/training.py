@@ -98,12 +98,15 @@ class Judged:
         Mean over the instances of what the learner is judged by (`Trainer.ratios`).
     facts
         What the learner said about its last iteration.
+    families
+        The ratio of each family.
     """
 
     iteration: int
     seconds: float
     ratio: float
     facts: dict[str, float]
+    families: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -201,11 +204,13 @@ def _judge(run: Run, trainer: Trainer, args: Training, seconds: float, facts: di
     """Look at the validation instances; better weights are the best from now on."""
     scorer = trainer.scorer(run.weights)
     seeds = range(VALIDATION, VALIDATION + args.judges)
-    ratio = float(np.mean([trainer.ratios(scorer, family, seeds) for family in args.families]))
+    found = [float(trainer.ratios(scorer, family, seeds).mean()) for family in args.families]
+    ratio = float(np.mean(found))
     best = run.best_look
     if best is None or ratio < best.ratio:
         run.best = run.weights
-    run.looks.append(Judged(run.iteration, seconds, ratio, facts))
+    each = dict(zip(map(str, args.families), found, strict=True))
+    run.looks.append(Judged(run.iteration, seconds, ratio, facts, each))
 
 
 def _copied(arrays: Arrays) -> Arrays:
