@@ -29,7 +29,7 @@ _LONGEST_NAME = 100
 ROLLING = "rolling"
 """The exact policy without foresight that others are measured against."""
 
-KINDS = ("rules", "exact", "online")
+KINDS = ("rules", "exact", "online", "learned")
 """Groups of solvers by kind."""
 
 GROUPS = {"references": ["auto", ROLLING]}

@@ -31,7 +31,7 @@ def compare(
     solvers: Annotated[
         str,
         typer.Option(
-            help="Names with commas between; also 'rules', 'exact', 'online', 'references', module:function, "
+            help="Names with commas between; also 'rules', 'exact', 'online', 'learned', 'references', module:function, "
             "file.py:function."
         ),
     ] = "exact,rules",

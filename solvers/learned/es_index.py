@@ -14,7 +14,7 @@ import numpy as np
 from optalloc.environment.scales import Floats
 from optalloc.solvers.learned.index import NAMES, IndexScorer
 from optalloc.solvers.learned.practice import TRAINING, ratios
-from optalloc.solvers.learned.schedulers import indexed
+from optalloc.solvers.learned.schedulers import indexed, known_index
 from optalloc.solvers.learned.training import Arrays, Trainer, Training
 
 __all__ = ["Args", "Learner"]
@@ -26,6 +26,8 @@ class Args(Training):
 
     Attributes
     ----------
+    index
+        Weights to begin with, a file or the name of shipped ones; empty: zeros, which are the rule.
     instances
         How many instances of the family are learned from.
     sample
@@ -40,6 +42,7 @@ class Args(Training):
     """
 
     judge_every: int = 4
+    index: str = ""
     instances: int = 100
     sample: int = 6
     population: int = 16
@@ -52,7 +55,7 @@ class Learner(Trainer):
 
     def __init__(self, args: Args):
         self.args = args
-        self.weights = {"index": np.zeros(len(NAMES))}
+        self.weights = {"index": known_index(args.index) if args.index else np.zeros(len(NAMES))}
         self._begin(args.spread)
 
     def _begin(self, spread: float, iteration: int = 0) -> None:

@@ -24,16 +24,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from optalloc.environment.scales import Floats
 from optalloc.solvers.learned.episodes import Episode, Explorer, play, watch
 from optalloc.solvers.learned.features import Singles
 from optalloc.solvers.learned.index import as_linear
 from optalloc.solvers.learned.network import initial
 from optalloc.solvers.learned.practice import by_rule
-from optalloc.solvers.learned.schedulers import SCHEDULERS, factored
+from optalloc.solvers.learned.schedulers import factored, known_index
 from optalloc.solvers.learned.scorer import FactoredScorer, Pick, Step
 from optalloc.solvers.learned.training import Arrays, Trainer, Training
-from optalloc.solvers.learned.weights import load_weights, weights_file
 
 __all__ = [
     "Args",
@@ -192,12 +190,6 @@ class Estimate:
         return {name: tensor.detach().numpy().copy() for name, tensor in self.weights.items()}
 
 
-def _index(weights: str) -> Floats:
-    """Weights of `es-index`."""
-    path = weights_file("es-index", weights, "index")
-    return load_weights(path, SCHEDULERS["es-index"].initial(0))[0]["index"]
-
-
 def largest(values: Tensor, group: Tensor, groups: int) -> Tensor:
     """(groups,) the largest value of each group."""
     empty = torch.full((groups,), -torch.inf)
@@ -285,7 +277,7 @@ class Learner(Trainer):
         self.args = args
         self.rng = np.random.default_rng(args.seed)
         self.weights = initial(args.seed)
-        self.teacher = as_linear(_index(args.index)) if args.index else None
+        self.teacher = as_linear(known_index(args.index)) if args.index else None
         if self.teacher is not None:
             self.weights["linear.weight"] = self.teacher.copy()
         self.unpaid = 0

@@ -6,13 +6,14 @@ from typing import Final
 
 import numpy as np
 
+from optalloc.environment.scales import Floats
 from optalloc.solvers.learned.index import NAMES, IndexScorer
 from optalloc.solvers.learned.network import Network, initial
 from optalloc.solvers.learned.policy import Scorer
 from optalloc.solvers.learned.scorer import FactoredScorer, FlatScorer
-from optalloc.solvers.learned.weights import Arrays
+from optalloc.solvers.learned.weights import Arrays, load_weights, weights_file
 
-__all__ = ["SCHEDULERS", "Scheduler", "branched", "factored", "flat", "indexed", "untimed"]
+__all__ = ["SCHEDULERS", "Scheduler", "branched", "factored", "flat", "indexed", "known_index", "untimed"]
 
 
 def factored(weights: Arrays) -> FactoredScorer:
@@ -54,6 +55,18 @@ class Scheduler:
 
     make: Callable[[Arrays], Scorer]
     initial: Callable[[int], dict[str, np.ndarray]]
+
+
+def known_index(weights: str) -> Floats:
+    """(NAMES,) weights of `es-index`, a file or the name of shipped ones, for other learners to begin with.
+
+    Raises
+    ------
+    InputError
+        As `load_weights`.
+    """
+    path = weights_file("es-index", weights, "index")
+    return load_weights(path, SCHEDULERS["es-index"].initial(0))[0]["index"]
 
 
 def _zeros(seed: int) -> dict[str, np.ndarray]:
