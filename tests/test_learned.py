@@ -24,7 +24,14 @@ from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.network import COLUMNS, DATA, DEVICES, NODE
 from optalloc.solvers.learned.policy import LearnedPolicy
 from optalloc.solvers.learned.schedulers import SCHEDULERS
-from optalloc.solvers.learned.weights import MOST_BYTES, load_weights, save_weights
+from optalloc.solvers.learned.weights import (
+    MOST_BYTES,
+    load_weights,
+    read_facts,
+    save_weights,
+    shipped_weights,
+    weights_path,
+)
 from optalloc.solvers.online.desk import OnlineDesk
 from optalloc.solvers.online.index import replan_index
 from optalloc.solvers.registry import solver_names
@@ -264,6 +271,24 @@ def test_files_beside_weights_are_read_with_care(tmp_path):
     beside.unlink()
     assert "weights.json: does not exist; `optalloc train` writes it" in refused(path)
     assert "nothing.safetensors: does not exist" in refused(tmp_path / "nothing.safetensors")
+
+
+@pytest.mark.parametrize("name", shipped_weights())
+def test_shipped_weights_are_told_how_they_came_about_and_act(name):
+    """Small, named after their scheduler, other numbers than those it begins with."""
+    path = weights_path(name)
+    solver = read_facts(path)["solver"]
+    assert name == solver or name.startswith(f"{solver}-")
+    weights, about = load_weights(path, SCHEDULERS[solver].initial(0))
+    assert path.stat().st_size < MOST_BYTES
+    assert about["command"].startswith(f"optalloc train {solver} --preset ")
+    assert about["iterations"] >= about["iteration"] > 0
+    assert any(
+        not np.array_equal(weights[key], array) for key, array in SCHEDULERS[solver].initial(0).items()
+    )
+    result = solve(compiled(drawn("contended", 8, 3)), solver, options={"weights": name})
+    assert result.status == Status.FEASIBLE
+    assert result.evaluation.valid
 
 
 def test_weights_that_are_not_there(tmp_path):
