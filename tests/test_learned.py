@@ -281,7 +281,7 @@ def test_shipped_weights_are_told_how_they_came_about_and_act(name):
     assert name == solver or name.startswith(f"{solver}-")
     weights, about = load_weights(path, SCHEDULERS[solver].initial(0))
     assert path.stat().st_size < MOST_BYTES
-    assert about["command"].startswith(f"optalloc train {solver} --preset ")
+    assert about["command"].startswith(f"optalloc train {solver} ")
     assert about["iterations"] >= about["iteration"] > 0
     assert any(
         not np.array_equal(weights[key], array) for key, array in SCHEDULERS[solver].initial(0).items()
