@@ -86,17 +86,17 @@ class Args(Training):
     index: str = ""
     instances: int = 100
     memory: int = 30_000
-    batch: int = 64
-    decisions_per_update: int = 8
-    steps: int = 64
+    batch: int = 1024
+    decisions_per_update: int = 64
+    steps: int = 32
     horizon: float = 6.0
     warm_up: int = 20
     learning_rate: float = 1e-4
     value_rate: float = 1e-3
     polyak: float = 0.005
     margin: float = 0.02
-    hinge: float = 0.02
-    own_path: bool = False
+    hinge: float = 0.1
+    own_path: bool = True
     explore: float = 0.1
     temperature: float = 0.3
 
