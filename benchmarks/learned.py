@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -256,7 +257,7 @@ def measure(case: Case, solver: str, commit: str) -> Row:
 
 def _measured(case: Case, solver: str, commit: str) -> Row:
     name, _, kind = solver.partition("@")
-    problem = oa.compile(fixed_data(case.instance) if name == FIXED_DATA else case.instance)
+    problem = compiled(case, name == FIXED_DATA)
     began = time.process_time()
     if name in (REFERENCE, FIXED_DATA):
         result = oa.solve(problem, "auto", time_limit=float(kind), threads=1)
@@ -269,6 +270,12 @@ def _measured(case: Case, solver: str, commit: str) -> Row:
     metrics = result.evaluation.metrics if result.evaluation else {}
     measures = {name: metrics[name] for name in MEASURES if name in metrics}
     return Row(case, solver, result.status.value, first.objective, bound, round(seconds, 3), commit, measures)
+
+
+@lru_cache(maxsize=4)
+def compiled(case: Case, fixed: bool) -> oa.Problem:
+    """The problem of an instance; the last ones are kept, since a worker meets most instances several times."""
+    return oa.compile(fixed_data(case.instance) if fixed else case.instance)
 
 
 def fixed_data(instance: oa.Instance) -> oa.Instance:

@@ -29,11 +29,11 @@ _LONGEST_NAME = 100
 ROLLING = "rolling"
 """The exact policy without foresight that others are measured against."""
 
-KINDS = ("rules", "exact", "online", "learned")
+KINDS = ("rules", "exact", "online")
 """Groups of solvers by kind."""
 
-GROUPS = {"references": ["auto", ROLLING]}
-"""Other groups."""
+GROUPS = {"references": ["auto", ROLLING], "learned": ["fdqn", "es-index", "lookahead"]}
+"""Other groups; learned schedulers without weights for all kinds of instances are left out."""
 
 
 @dataclass
