@@ -211,9 +211,7 @@ def run(chosen: argparse.Namespace) -> None:
     jobs = [job for job in asked(chosen) if job not in known]
     print(f"{len(jobs)} runs", flush=True)
     began = time.monotonic()
-    with ProcessPoolExecutor(
-        chosen.workers, mp_context=get_context("spawn"), max_tasks_per_child=200
-    ) as pool:
+    with ProcessPoolExecutor(chosen.workers, mp_context=get_context("spawn")) as pool:
         pending = [pool.submit(measure, *job, commit) for job in jobs]
         for number, done in enumerate(as_completed(pending), start=1):
             rows.append(done.result())
