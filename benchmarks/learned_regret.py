@@ -1,13 +1,13 @@
 """What each level of a scheduler's decisions loses, by the exact worth of every action on small instances.
 
 python benchmarks/learned_regret.py run --presets contended market --couplings 0 1 4 --instances 10 \
-    --schedulers replan-index,fdqn@contended-0,additive@contended-0
+    --schedulers replan-index,fdqn,additive
 python benchmarks/learned_regret.py report [--docs]
 
 Q(s, a) is the objective of the best plan of all tasks, later releases known, that agrees with what is decided for good
 in s and has the run of action a exactly where the scheduler would place it; for a commitment that holds until the next
-event only, too. It is solved by the CP-SAT formulation to proven optimality. ``fdqn@contended-0`` is fdqn with the
-weights that `learned.py` has stored under that name, ``fdqn@zero`` with those it starts training from. With
+event only, too. It is solved by the CP-SAT formulation to proven optimality. ``fdqn`` stands for the shipped weights
+and all that `learned.py` has stored of the family, ``fdqn@zero`` has those that it starts training from. With
 ``--control`` utility changes no duration, every price is paid per use, and there are neither seats nor budgets.
 What is stored (benchmarks/results/learned/regret.jsonl, a JSON line per scheduler and instance) is not done again.
 """
@@ -327,7 +327,7 @@ def scorer(name: str) -> Scorer:
         return RuleScorer()
     if of == UNTRAINED:
         return SCHEDULERS[kind].make(SCHEDULERS[kind].initial(0))
-    return scorer_of(kind, RESULTS / f"{kind}-{of}" / f"{kind}.safetensors")
+    return scorer_of(kind, RESULTS / f"{kind}-{of}" / f"{kind}.safetensors" if of else kind)
 
 
 def observe(ground: Ground, exact: Exact, optimum: float, scorer: Scorer) -> tuple[Observer, int | None]:

@@ -12,7 +12,7 @@ from learned_regret import ACCESS, DATASET, LEVELS, UNTRAINED, Decision, Row
 
 __all__ = ["PAGE", "filled", "tables"]
 
-PAGE = Path(__file__).parents[1] / "docs" / "learned.md"
+PAGE = Path(__file__).parents[1] / "docs" / "learned_regret.md"
 
 Measured = Sequence[tuple[Row, Decision]]
 """Decisions with the runs that they belong to."""
@@ -47,11 +47,12 @@ def title(preset: str, tasks: int, control: bool, coupling: str) -> str:
 
 
 def by_scheduler(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Rows of each scheduler; those of a learner's different weights together, untrained ones apart."""
+    """Rows of each scheduler: shipped weights, all weights of a family together, untrained ones."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         name, _, of = row.trial.scheduler.partition("@")
-        found[row.trial.scheduler if of == UNTRAINED else name].append(row)
+        kind = f"{name} of {of.rpartition('-')[0]}" if of and of != UNTRAINED else row.trial.scheduler
+        found[kind].append(row)
     return found
 
 

@@ -105,8 +105,8 @@ def looks_from_a_bad_index(folder):
     save_weights(folder / "bad.safetensors", {"index": bad}, {"solver": "es-index"})
     settings = {
         "tasks": 8, "minutes": 0, "iterations": 60, "judges": 8, "judge_every": 60, "warm_up": 10, "hinge": 0.0,
-        "decisions_per_update": 2, "batch": 64, "learning_rate": 1e-3, "explore": 0.3, "polyak": 0.02, "own_path": False,
-        "index": str(folder / "bad.safetensors"),
+        "decisions_per_update": 2, "batch": 64, "learning_rate": 1e-3, "explore": 0.3, "polyak": 0.02,
+        "own_path": False, "index": str(folder / "bad.safetensors"),
     }  # fmt: skip
     args = training_args("fdqn", settings)
     return [look.ratio for look in run_training(make_trainer("fdqn", args), args).looks]

@@ -31,8 +31,8 @@ def compare(
     solvers: Annotated[
         str,
         typer.Option(
-            help="Names with commas between; also 'rules', 'exact', 'online', 'learned', 'references', module:function, "
-            "file.py:function."
+            help="Names with commas between; also 'rules', 'exact', 'online', 'learned', 'references', "
+            "module:function, file.py:function."
         ),
     ] = "exact,rules",
     time_limit: Annotated[float, typer.Option(help="Seconds for each run.")] = 60.0,
