@@ -128,7 +128,7 @@ def test_the_policy_that_learns_is_the_one_that_acts():
     trainer.iterate(1)
     scorer = trainer.scorer(trainer.weights)
     scorer.choose = Explorer(np.random.default_rng(0), 1.0, 1.0)
-    steps = play(ground_of("market", 6, 1), scorer).steps
+    steps = play(ground_of("market", 20, 1), scorer).steps
     network = Network(trainer.weights)
     acts = np.concatenate(
         [network.residual(pick.level, pick.options) for step in steps for pick in step.picks]
