@@ -44,6 +44,7 @@ REFERENCE = "reference"
 """`auto`, which knows all releases: a plan and a proven bound. The seconds that it had follow after ``@``."""
 FIXED_DATA = "reference-fixed-data"
 """The same where every task has only its data of the highest utility: what choosing data jointly is worth at most."""
+TIMED = (REFERENCE, FIXED_DATA)
 REAL = "real"
 DATA = Path(__file__).parents[2] / "shared" / "data"
 MOST_SECONDS = 3600.0
@@ -226,8 +227,7 @@ def asked(chosen: argparse.Namespace) -> Iterator[tuple[Case, str]]:
     for seed, preset, tasks, load, coupling in kinds:
         case = Case(preset, tasks, load, coupling, seed)
         for solver in solvers(chosen.solvers, chosen.weights_of or preset):
-            timed = solver in (REFERENCE, FIXED_DATA)
-            yield case, f"{solver}@{chosen.reference_seconds:g}" if timed else solver
+            yield case, f"{solver}@{chosen.reference_seconds:g}" if solver in TIMED else solver
 
 
 def solvers(text: str, preset: str) -> Iterator[str]:
@@ -257,12 +257,12 @@ def _measured(case: Case, solver: str, commit: str) -> Row:
     name, _, kind = solver.partition("@")
     problem = compiled(case, name == FIXED_DATA)
     began = time.process_time()
-    if name in (REFERENCE, FIXED_DATA):
+    if name in TIMED:
         result = oa.solve(problem, "auto", time_limit=float(kind), threads=1)
     else:
         options = {"weights": str(RESULTS / f"{name}-{kind}" / f"{name}.safetensors")} if kind else {}
         result = oa.solve(problem, name, time_limit=MOST_SECONDS, threads=1, options=options)
-    seconds = result.seconds if name in (REFERENCE, FIXED_DATA) else time.process_time() - began
+    seconds = result.seconds if name in TIMED else time.process_time() - began
     first = result.levels[0]
     bound = first.bound if name == REFERENCE else None
     metrics = result.evaluation.metrics if result.evaluation else {}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from ladder_report import markdown
-from learned import BASE, FIXED_DATA, MEASURES, REFERENCE, RESULTS, Case, Row, stored
+from learned import BASE, FIXED_DATA, MEASURES, REFERENCE, RESULTS, TIMED, Case, Row, stored
 
 from optalloc.solvers.learned.schedulers import SCHEDULERS
 
@@ -57,7 +57,7 @@ def by_solver(rows: Sequence[Row]) -> dict[str, Runs]:
     found: dict[str, dict[Case, dict[str, Row]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         name, _, weights = row.solver.partition("@")
-        if name in (REFERENCE, FIXED_DATA):
+        if name in TIMED:
             longest = found[name][row.case].get("", row)
             found[name][row.case][""] = max(row, longest, key=lambda one: one.seconds)
         else:

@@ -62,7 +62,7 @@ class Episode:
     steps
         Its L decisions.
     regret
-        (L + 1,) J before each decision, and at the end, less what `replan-index` had there by then (`along`): an
+        (L + 1,) J before each decision, and at the end, less what another run on the instance had by then (`along`): an
         input-dependent baseline, the same whatever is decided (Mao et al. 2019).
     clock
         (L + 1,) ticks.
@@ -121,7 +121,7 @@ def play(
     worth
         Of the plan so far, the less the better; None: `Regret`.
     beside
-        What `replan-index` has there, from `watch`; None: nothing is taken off.
+        Another run on the instance, from `watch`, as the baseline; None: nothing is taken off.
     """
     steps: list[Step] = []
     scorer.steps = steps

@@ -14,6 +14,7 @@ Mao, H. et al. (2019). Variance reduction for reinforcement learning in input-dr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -113,12 +114,8 @@ class Learner(Trainer):
 
     def ratios(self, scorer: Scorer, family: Family, seeds: Sequence[int]) -> np.ndarray:
         """(S,) time in the system and makespan (`Time`) over those of `replan-index`: what it learns for."""
-        found = []
-        for seed in seeds:
-            ground = family.ground(seed)
-            paths = [watch(ground, one, Time(ground, self.args.idle))[0] for one in (scorer, RuleScorer())]
-            mine, rule = (regret[-1] for regret, _ in paths)
-            found.append(mine / rule)
+        idle = self.args.idle
+        found = [time_of(scorer, family, seed, idle) / time_of_rule(family, seed, idle) for seed in seeds]
         return np.array(found)
 
     def iterate(self, number: int) -> dict[str, float]:
@@ -163,6 +160,19 @@ class Learner(Trainer):
         self.rng = np.random.default_rng([self.args.seed, iteration])
         self.online.set(self.weights)
         set_moments(self.optimiser, self.online, state)
+
+
+def time_of(scorer: Scorer, family: Family, seed: int, idle: float) -> float:
+    """What a scorer comes to on an instance (`Time`)."""
+    ground = family.ground(seed)
+    (time, _), _ = watch(ground, scorer, Time(ground, idle))
+    return float(time[-1])
+
+
+@lru_cache(maxsize=1024)
+def time_of_rule(family: Family, seed: int, idle: float) -> float:
+    """The same of `replan-index`, which every look asks for again."""
+    return time_of(RuleScorer(), family, seed, idle)
 
 
 def advantages(episodes: list[Episode], steps: int) -> Floats:
