@@ -2,9 +2,11 @@
 
 A KeyboardInterrupt can come between any two steps. In the import of a library it leaves half of it behind, which
 fails ever after; behind the search it takes the plan along. So it is raised within `cut` only, and even there not in
-an import, unless that goes on and on. Elsewhere Ctrl-C is remembered: the next `cut` raises.
+an import, unless that goes on and on. Elsewhere Ctrl-C is remembered: the next `cut` raises, and so does the one that
+goes on when the import is done.
 """
 
+import _thread
 import signal
 import threading
 import time
@@ -35,6 +37,10 @@ class _State:
     """When Ctrl-C was pressed first."""
     raises = False
     """It may raise KeyboardInterrupt at this moment."""
+    raised = False
+    """It has raised one. What it cuts short may take its time to end: only who presses again cuts that as well."""
+    reminded = False
+    """The next call of the handler is not Ctrl-C, but a reminder of the first."""
     monitors: Final["list[Monitor]"] = []
     """Runs to be stopped by it."""
 
@@ -60,7 +66,7 @@ def take_over() -> bool:
     in_main = threading.current_thread() is threading.main_thread()
     if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return False
-    _State.asked = None
+    _State.asked, _State.raised, _State.reminded = None, False, False
     signal.signal(signal.SIGINT, _handle)
     return True
 
@@ -87,6 +93,7 @@ def cut(function: Callable[[], T], monitor: "Monitor | None" = None) -> T:
             _State.monitors.append(monitor)
         _State.raises = True
         if _State.asked is not None:
+            _State.raised = True
             raise KeyboardInterrupt
         return function()
     finally:
@@ -114,13 +121,35 @@ def _is_ours() -> bool:
 
 def _handle(number: int, frame: FrameType | None) -> None:
     """Called by Python when Ctrl-C is pressed, with what runs at that moment."""
-    now, first = time.monotonic(), _State.asked
-    _State.asked = now if first is None else first
+    now, first, reminded = time.monotonic(), _State.asked, _State.reminded
+    _State.reminded = False
     for monitor in _State.monitors:
         monitor.interrupt()
-    meant = not _imports(frame) if first is None else now - first > _PATIENCE_SECONDS
-    if _State.raises and meant:
+    if first is None:
+        _State.asked = now
+        _thread.start_new_thread(_remind, (now,))  # threading's would wait for locks that the frame may hold
+    pressed_again = first is not None and not reminded and now - first > _PATIENCE_SECONDS
+    if _State.raises and (pressed_again or not (_State.raised or _imports(frame))):
+        _State.raised = True
         raise KeyboardInterrupt
+
+
+def _remind(asked: float) -> None:
+    """In a thread: call the handler again until it has raised, or nobody is left to hear it.
+
+    Ctrl-C in an import is not raised there. What follows may never look at its monitor.
+    """
+    while True:
+        time.sleep(_PATIENCE_SECONDS)
+        if _State.asked != asked or _State.raised or signal.getsignal(signal.SIGINT) is not _handle:
+            return
+        if _State.raises:
+            _State.reminded = True
+            main = threading.main_thread().ident
+            if main is not None and hasattr(signal, "pthread_kill"):  # wakes a thread that sleeps
+                signal.pthread_kill(main, signal.SIGINT)
+            else:
+                _thread.interrupt_main(signal.SIGINT)
 
 
 def _imports(frame: FrameType | None) -> bool:

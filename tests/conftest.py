@@ -1,13 +1,21 @@
 """Fixtures that all tests share, and the folder of helpers on the path."""
 
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from optalloc.solvers import registry
+
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
+
+# In the background and under nohup these are ignored, and so they would be by all commands that the tests run.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 EXACT_METHODS = ("highs", "cpsat")
 
@@ -55,6 +63,16 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder of published problems and reference data is not beside the repository")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def joined() -> Iterator[None]:
+    """Solvers that join during a test are forgotten after it."""
+    before = set(registry._joined)
+    yield
+    for name in set(registry._joined) - before:
+        if not registry.is_built_in(name):
+            del registry._joined[name]
 
 
 @pytest.fixture

@@ -187,6 +187,40 @@ def test_a_solver_that_loads_a_library(library: str, problem: Problem) -> None:
     assert (result.status, result.termination) == (Status.FEASIBLE, Termination.USER)
 
 
+@pytest.mark.parametrize("library", [ONCE], indirect=True)
+def test_what_follows_an_import_is_cut_short(library: str, problem: Problem) -> None:
+    """Also where it never looks at its monitor, and nobody presses again."""
+
+    def loads(request: Any) -> Outcome:
+        offer_one(request)
+        importlib.import_module(library)
+        time.sleep(20)
+        return Outcome(Termination.COMPLETED)
+
+    result = solve(problem, loads)
+    assert (result.status, result.termination) == (Status.FEASIBLE, Termination.USER)
+    assert result.seconds < 10
+
+
+def test_what_is_cut_short_has_its_time_to_end(problem: Problem) -> None:
+    """Nothing but Ctrl-C pressed again cuts it short."""
+    ended: list[int] = []
+
+    def ends_slowly(request: Any) -> Outcome:
+        offer_one(request)
+        try:
+            ctrl_c()
+            return Outcome(Termination.COMPLETED)
+        finally:
+            until = time.monotonic() + 2.5
+            while time.monotonic() < until:
+                time.sleep(0.01)
+            ended.append(1)
+
+    result = solve(problem, ends_slowly)
+    assert (result.termination, ended) == (Termination.USER, [1])
+
+
 @pytest.mark.parametrize("step", ["accepted_start", "settled", "result_of"])
 def test_no_step_around_the_search_is_cut_short(
     step: str, problem: Problem, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,6 @@ from optalloc.errors import InputError
 from optalloc.result import Status
 from optalloc.scope import full_scope
 from optalloc.simulation import RESERVE, Simulator, simulate
-from optalloc.solvers import registry
 from optalloc.solvers.base import Monitor, Request
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.policy import run_episode
@@ -155,9 +154,8 @@ def test_no_feature_shows_the_future():
     assert compared > 1000
 
 
-def test_a_policy_that_looks_ahead_is_caught(worlds, tmp_path, monkeypatch):
+def test_a_policy_that_looks_ahead_is_caught(worlds, tmp_path):
     """It takes the mode that the number and the releases of all tasks say."""
-    monkeypatch.setattr(registry, "_joined", dict(registry._joined))
 
     @online_policy("peeking")
     def peeking(turn):
@@ -439,9 +437,8 @@ def test_rolling_without_time_follows_the_rules():
 
 
 # own policies -------------------------------------------------------------------------------------
-def test_own_policy(monkeypatch):
+def test_own_policy():
     """A function of a turn joins under a name, with the options of all."""
-    monkeypatch.setattr(registry, "_joined", dict(registry._joined))
 
     @online_policy("mine", discipline=RESERVE)
     def mine(turn):

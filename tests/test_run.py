@@ -39,12 +39,6 @@ def world():
     return problem()
 
 
-@pytest.fixture
-def joined(monkeypatch):
-    """Solvers that join during a test are forgotten after it."""
-    monkeypatch.setattr(registry, "_joined", dict(registry._joined))
-
-
 def nothing(request):
     """A solver that finds nothing."""
     return Outcome(T.COMPLETED)
@@ -141,7 +135,7 @@ class _Odd(Exception):
     ],
 )
 @pytest.mark.parametrize("kind", ["full", "plain", "policy"])
-def test_what_a_solver_raises_is_an_error_that_names_it(world, joined, error, words, kind):
+def test_what_a_solver_raises_is_an_error_that_names_it(world, error, words, kind):
     """With the line in its code, and the plan that it had found before; never the end of the program."""
 
     def full(request):
@@ -179,7 +173,7 @@ def test_a_recursion_without_end_leaves_a_short_traceback(world):
     assert len(result.info["traceback"]) < 20
 
 
-def test_what_a_built_in_solver_raises_is_to_be_reported(world, joined):
+def test_what_a_built_in_solver_raises_is_to_be_reported(world):
     """It is our fault."""
     entry = registry.SolverEntry("wspt", lambda request: 1 // 0)
     message = solve(world, entry).message
@@ -593,7 +587,7 @@ def test_wrong_specs_are_refused(spec):
 
 
 # the registry -----------------------------------------------------------------------------------------------
-def test_own_full_solver_by_decorator(world, joined):
+def test_own_full_solver_by_decorator(world):
     """It gets a Request."""
 
     @solver("mine", exact=True, options={"depth": 3})
@@ -609,7 +603,7 @@ def test_own_full_solver_by_decorator(world, joined):
 
 
 @pytest.mark.parametrize("kind", ["plan", "schedule"])
-def test_own_plain_function_by_decorator(world, joined, kind):
+def test_own_plain_function_by_decorator(world, kind):
     """It gets the keywords that it takes, options among them, and may return a Plan or a Schedule."""
     seen = {}
 
@@ -737,7 +731,7 @@ def test_every_built_in_solver_can_be_had():
         assert entry.exact == (registry._BUILT_IN[name].kind in ("exact", "auto"))
 
 
-def test_unknown_solvers_and_options_list_the_known_ones(world, joined):
+def test_unknown_solvers_and_options_list_the_known_ones(world):
     """All unknown options at once, with a hint."""
     with pytest.raises(InputError, match="known: auto, highs, cpsat"):
         get_solver("gurobi")
@@ -755,7 +749,7 @@ def test_unknown_solvers_and_options_list_the_known_ones(world, joined):
             solve(world, "mine", options=options)
 
 
-def test_names_are_not_taken_over(joined):
+def test_names_are_not_taken_over():
     """Neither a built-in name nor that of another function."""
     with pytest.raises(ValueError, match="cpsat"):
         solver("cpsat")(nothing)

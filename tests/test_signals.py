@@ -66,6 +66,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
     def start(*arguments: str, **settings: Any) -> "subprocess.Popen[str]":
         command = [sys.executable, "-m", "optalloc", *arguments]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        settings = {"env": os.environ | {"PYTHONFAULTHANDLER": "1"}, **settings}
         process = subprocess.Popen(command, text=True, cwd=tmp_path, **pipes, **settings)
         begun.append(process)
         _wait_for((tmp_path / "ready").exists)
@@ -75,6 +76,18 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
     for process in begun:
         process.kill()
         process.wait()
+
+
+def _end_of(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    """What it has printed; where every thread is and what it makes of signals, if it does not end."""
+    try:
+        return process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        status = Path(f"/proc/{process.pid}/status")
+        lines = status.read_text().splitlines() if status.exists() else []
+        process.send_signal(signal.SIGABRT)
+        said = process.communicate(timeout=30)[1]
+        pytest.fail("\n".join(["it did not end", *lines, said]))
 
 
 def _wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
@@ -103,7 +116,7 @@ def test_solve_keeps_its_plan_when_it_is_called_to_end(begin, tmp_path, number, 
     process.send_signal(number)
     if number != signal.SIGINT:
         process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = _end_of(process)
     answer = json.loads(out)
     assert (process.returncode, answer["status"], answer["termination"]) == (code, "FEASIBLE", "USER"), err
     assert json.loads((tmp_path / "plan.json").read_text())["tasks"]
@@ -115,7 +128,7 @@ def test_a_signal_that_is_ignored_stays_ignored(begin, tmp_path):
     process = begin("solve", "tiny.json", "--solver", "own:polite", "--json", **ignore)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    _end_of(process)
     assert process.returncode == 143
 
 
@@ -129,7 +142,7 @@ def test_compare_leaves_no_process_behind(begin, tmp_path, number):
     if number == signal.SIGKILL:
         process.wait(30)
     else:
-        out, err = process.communicate(timeout=30)
+        out, err = _end_of(process)
         answer = json.loads(out)
         assert (process.returncode, answer["interrupted"]) == (143, True), err
         assert answer["rows"][0]["status"] == "FEASIBLE"
