@@ -9,6 +9,7 @@ from typing import Any
 
 from ladder_parts import NAMES
 from ladder_store import REFUSED, Run, Spec, Store
+from pages import between, markdown
 
 MARKS = (10.0, 60.0, 300.0)
 NOTHING = "No runs are stored yet."
@@ -196,12 +197,6 @@ def left_out(runs: Group) -> str:
     )
 
 
-def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def _cell(value: Any) -> str:
     return f"{value:,g}" if isinstance(value, int | float) else str(value)
 
@@ -258,13 +253,10 @@ def median_line(same: Group) -> list[tuple[float, float]]:
 # page ------------------------------------------------------------------------------------------------------
 def filled(page: str, folder: Path) -> str:
     """A page with what stands between ``<!-- table:NAME -->`` and ``<!-- end -->`` made of NAME.jsonl again."""
-
-    def table(found: re.Match[str]) -> str:
-        name = found.group(1)
+    for name in re.findall(r"<!-- table:([\w-]+) -->", page):
         text = report(Store(folder / f"{name}.jsonl"))
         picture = folder / f"{name}.svg"
         if text != NOTHING and picture.exists():
             text += f"\n\n![Median gap over time: {name}](../benchmarks/results/{picture.name})"
-        return f"<!-- table:{name} -->\n{text}\n<!-- end -->"
-
-    return re.sub(r"<!-- table:([\w-]+) -->\n.*?<!-- end -->", table, page, flags=re.DOTALL)
+        page = between(page, f"table:{name}", text)
+    return page

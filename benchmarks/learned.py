@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import product
 from multiprocessing import get_context
+from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +193,8 @@ def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> li
     ]
     words += ["--coupling", chosen.coupling, "--seed", str(seed), "--minutes", str(chosen.minutes)]
     if name in ("fdqn", "additive", "bdq", "flat-dqn") and chosen.index:
-        words += ["--set", f"index={weights('es-index', preset, 0, chosen)}"]
-    return [*words, "--out", str(weights(name, preset, seed, chosen).parent)]
+        words += ["--set", f"index={relpath(weights('es-index', preset, 0, chosen))}"]
+    return [*words, "--out", relpath(weights(name, preset, seed, chosen).parent)]
 
 
 def weights(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> Path:

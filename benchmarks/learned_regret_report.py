@@ -1,14 +1,13 @@
 """Tables of what `learned_regret.py` has stored."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from ladder_report import markdown
 from learned_regret import ACCESS, DATASET, LEVELS, UNTRAINED, Decision, Row
+from pages import between, markdown
 
 __all__ = ["PAGE", "filled", "tables"]
 
@@ -19,9 +18,8 @@ Measured = Sequence[tuple[Row, Decision]]
 
 
 def filled(page: str, text: str) -> str:
-    """The page with its tables made again; without the markers it stays as it is."""
-    block = f"<!-- regret -->\n{text}\n<!-- end -->"
-    return re.sub(r"<!-- regret -->\n.*?<!-- end -->", lambda _: block, page, flags=re.DOTALL)
+    """The page with its tables made again."""
+    return between(page, "regret", text)
 
 
 def tables(rows: Sequence[Row]) -> str:

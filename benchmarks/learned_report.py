@@ -4,15 +4,14 @@ An instance counts where every one of a learner's weights has a plan; how many d
 Intervals are of 95 %, by drawing instances and, independently, weights again (both with replacement).
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ladder_report import markdown
 from learned import BASE, FIXED_DATA, MEASURES, REFERENCE, RESULTS, TIMED, Case, Row, stored
+from pages import between, markdown
 
 from optalloc.solvers.learned.schedulers import SCHEDULERS
 
@@ -283,22 +282,12 @@ def _measured(runs: Runs, key: str) -> Planned:
 
 # the page ---------------------------------------------------------------------------------------------------
 def filled(page: str, rows: Sequence[Row]) -> str:
-    """The page with the line of each cell made again of what is stored.
-
-    Raises
-    ------
-    ValueError
-        It has no place for it.
-    """
+    """The page with the line of each cell made again of what is stored."""
     text = f"{summary(rows)}\n\n{pairs(rows)}" if rows else "Nothing is stored yet."
     if rows:
         draw(rows, PICTURE)
         text += f"\n\n![Objectives over {BASE}'s](../benchmarks/results/learned/{PICTURE.name})"
-    block = f"<!-- comparison -->\n{text}\n<!-- end -->"
-    new, count = re.subn(r"<!-- comparison -->\n.*?<!-- end -->", lambda _: block, page, flags=re.DOTALL)
-    if not count:
-        raise ValueError("the page has no lines <!-- comparison --> and <!-- end --> for the tables")
-    return new
+    return between(page, "comparison", text)
 
 
 def detailed(rows: Sequence[Row]) -> str:

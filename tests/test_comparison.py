@@ -13,9 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import optalloc as oa
-from optalloc import parallel
+from optalloc import comparison, parallel
 from optalloc.agreement import Claim, contradictions
 from optalloc.cli.app import app
+from optalloc.solvers.registry import is_built_in
 
 POOL = [{"node": "pool", "devices": 1}]
 
@@ -348,3 +349,20 @@ def test_a_folder_that_cannot_be_filled_is_refused_before_anything_runs(run, wri
     assert "--out: " in err
     assert "wspt" not in err
     assert (tmp_path / "file").read_text() == ""
+
+
+# groups ----------------------------------------------------------------------------------------------------
+def test_learned_schedulers_run_by_the_name_of_their_group(run: Any, write: Callable[..., Path]) -> None:
+    """Each of them has weights that came with it, or needs none; on two jobs nobody goes wrong."""
+    code, out, err = run(write(two_jobs()), "--solvers", "learned,replan-index", "--json")
+    assert code == 0, err
+    rows = {row["solver"]: row for row in json.loads(out)["rows"]}
+    assert list(rows) == ["fdqn", "es-index", "lookahead", "replan-index"]
+    assert {(row["status"], row["objective"]) for row in rows.values()} == {("FEASIBLE", 9)}
+
+
+def test_groups_have_members_that_exist() -> None:
+    """A renamed solver is not forgotten in a group."""
+    for group in comparison.GROUPS:
+        assert comparison.expand_solvers([group]) == comparison.GROUPS[group]
+        assert all(is_built_in(name) for name in comparison.GROUPS[group])

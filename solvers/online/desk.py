@@ -90,6 +90,13 @@ class OnlineDesk(Desk):
         total = np.concatenate([[0], np.cumsum(held)])
         return np.asarray(total[problem.use_ptr[1:]] - total[problem.use_ptr[:-1]])
 
+    @cached_property
+    def soonest(self) -> tuple[Ints, Ints]:
+        """(K,) availability of each replica's data, and ticks of its fastest route: NEVER without any."""
+        facts = [self.simulator.table.book.replica(replica) for replica in range(self.problem.num_replicas)]
+        fastest = [min((ticks for _, ticks, _, _ in one.routes), default=NEVER) for one in facts]
+        return np.array([one.available for one in facts], np.int64), np.array(fastest, np.int64)
+
     def placeable(self, task: int) -> bool:
         """Whether everything before the task is decided."""
         return self.table.ready(task) < NEVER
@@ -142,19 +149,24 @@ class _Firsts:
         problem, simulator = self._desk.problem, self._desk.simulator
         first = np.maximum(problem.release[problem.mode_task[modes]], problem.available[modes])
         first = np.maximum(first, simulator.clock)
-        for at in np.flatnonzero(problem.need_ptr[modes + 1] > problem.need_ptr[modes]).tolist():
-            needs = simulator.table.facts(int(modes[at])).needs
-            first[at] = max(first[at], *(self._arrival(replica) for replica in needs))
+        sizes = problem.need_ptr[modes + 1] - problem.need_ptr[modes]
+        ends = np.cumsum(sizes)
+        if not len(modes) or not ends[-1]:
+            return np.asarray(first)
+        entries = np.arange(ends[-1]) + np.repeat(problem.need_ptr[modes] - ends + sizes, sizes)
+        np.maximum.at(
+            first, np.repeat(np.arange(len(modes)), sizes), self._arrivals()[problem.need_replica[entries]]
+        )
         return np.asarray(first)
 
-    def _arrival(self, replica: int) -> int:
+    def _arrivals(self) -> Ints:
+        """(K,) when each replica is there: as it is held, or by its fastest route from now on."""
         table = self._desk.simulator.table
-        if replica in table.held:
-            return table.arrival(replica)
-        facts = table.book.replica(replica)
-        return max(facts.available, table.now) + min(
-            (ticks for _, ticks, _, _ in facts.routes), default=NEVER
-        )
+        available, fastest = self._desk.soonest
+        arrival = np.maximum(available, table.now) + fastest
+        for replica in table.held:
+            arrival[replica] = table.arrival(replica)
+        return arrival
 
 
 def _cheapest_routes(desk: OnlineDesk) -> Ints:
