@@ -8,7 +8,8 @@ python benchmarks/learned.py report [--docs]
 Everything is stored under benchmarks/results/learned: weights of every run, and a JSON line for every solver on every
 instance; what is stored is not done again. Training runs and test runs use one thread each, as many at once as
 ``--workers`` says. A learner's name stands for its shipped weights and for all that were trained on instances of the
-family: ``fdqn`` on market instances is fdqn, fdqn@market-40-0, fdqn@market-40-1, ... (preset, tasks, seed). The preset
+family: ``fdqn`` on market instances is fdqn, fdqn@market-40-0, fdqn@market-40-1, ... (preset, tasks, seed), and those
+that began with the rule: fdqn@market-40-from the rule-0, ... The preset
 ``real`` stands for instances composed of public data, which have to lie in ``--data`` (docs/instances.md).
 """
 
@@ -41,6 +42,8 @@ RULES = (
     "online-data-first", "online-joint-greedy", "easy-backfill", "conservative-backfill", "tetris",
 )  # fmt: skip
 BASE = "replan-index"
+RESIDUAL = ("fdqn", "additive", "bdq", "flat-dqn")
+"""Learners whose networks add to the scores of the rule, or to those of `es-index`."""
 REFERENCE = "reference"
 """`auto`, which knows all releases: a plan and a proven bound. The seconds that it had follow after ``@``."""
 FIXED_DATA = "reference-fixed-data"
@@ -124,7 +127,9 @@ def arguments() -> argparse.Namespace:
     training.add_argument("--seeds", type=int, default=1)
     training.add_argument("--minutes", type=float, default=10.0)
     training.add_argument(
-        "--index", action="store_true", help="networks begin with the weights of es-index, seed 0"
+        "--index",
+        action="store_true",
+        help="networks begin with the weights of es-index, seed 0, not with the rule",
     )
     training.add_argument("--workers", type=int, default=2)
     running = commands.add_parser("run")
@@ -192,7 +197,7 @@ def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> li
         str(chosen.tasks),
     ]
     words += ["--coupling", chosen.coupling, "--seed", str(seed), "--minutes", str(chosen.minutes)]
-    if name in ("fdqn", "additive", "bdq", "flat-dqn") and chosen.index:
+    if name in RESIDUAL and chosen.index:
         words += ["--set", f"index={relpath(weights('es-index', preset, 0, chosen))}"]
     return [*words, "--out", relpath(weights(name, preset, seed, chosen).parent)]
 
@@ -200,7 +205,8 @@ def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> li
 def weights(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> Path:
     """Where the weights of a training run are."""
     coupling = "" if chosen.coupling == "1" else f"-coupling {chosen.coupling}"
-    kind = f"{preset.replace(',', '+')}-{chosen.tasks}{coupling}"
+    begin = "-from the rule" if name in RESIDUAL and not chosen.index else ""
+    kind = f"{preset.replace(',', '+')}-{chosen.tasks}{coupling}{begin}"
     return RESULTS / f"{name}-{kind}-{seed}" / f"{name}.safetensors"
 
 

@@ -4,6 +4,7 @@ An instance counts where every one of a learner's weights has a plan; how many d
 Intervals are of 95 %, by drawing instances and, independently, weights again (both with replacement).
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -280,6 +281,35 @@ def _measured(runs: Runs, key: str) -> Planned:
     return {case: np.array(of) for case, of in values.items() if all(of)}
 
 
+# learning ---------------------------------------------------------------------------------------------------
+MINUTES = (0, 1, 2, 4, 6, 12)
+
+
+def curves(folder: Path) -> str:
+    """Best look at the validation instances so far by the minutes of training, over the runs of a learner."""
+    runs: dict[tuple[str, str], list[list[dict[str, Any]]]] = defaultdict(list)
+    for log in sorted(folder.glob("*/log.jsonl")):
+        name = next(path.stem for path in sorted(log.parent.glob("*.safetensors")) if path.stem != "state")
+        kind = log.parent.name.removeprefix(f"{name}-").rpartition("-")[0]
+        runs[kind, name].append([json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()])
+    lines = []
+    for (kind, name), logs in sorted(runs.items()):
+        longest = max(log[-1]["seconds"] for log in logs)
+        reached = [_best_by(logs, 60.0 * minutes) if 60 * minutes <= longest else "-" for minutes in MINUTES]
+        iterations = " to ".join(
+            dict.fromkeys(str(end(log[-1]["iteration"] for log in logs)) for end in (min, max))
+        )
+        lines.append([kind, name, str(len(logs)), iterations, *reached])
+    return markdown(["learned from", "learner", "runs", "iterations", *(f"{m} min" for m in MINUTES)], lines)
+
+
+def _best_by(logs: Sequence[Sequence[Mapping[str, Any]]], seconds: float) -> str:
+    """Mean over runs of the least ratio by then; in brackets the least and the largest of them."""
+    best = [min(look["ratio"] for look in log if look["seconds"] <= max(seconds, 1.0)) for log in logs]
+    spread = f" [{min(best):.3f}, {max(best):.3f}]" if len(best) > 1 else ""
+    return f"{np.mean(best):.3f}{spread}"
+
+
 # the page ---------------------------------------------------------------------------------------------------
 def filled(page: str, rows: Sequence[Row]) -> str:
     """The page with the line of each cell made again of what is stored."""
@@ -287,7 +317,7 @@ def filled(page: str, rows: Sequence[Row]) -> str:
     if rows:
         draw(rows, PICTURE)
         text += f"\n\n![Objectives over {BASE}'s](../benchmarks/results/learned/{PICTURE.name})"
-    return between(page, "comparison", text)
+    return between(between(page, "comparison", text), "curves", curves(RESULTS))
 
 
 def detailed(rows: Sequence[Row]) -> str:

@@ -128,7 +128,8 @@ def test_plans_are_compared_in_more_than_the_objective():
 def test_the_page_is_filled_or_refused(tmp_path, monkeypatch):
     """Without a place for the tables nothing would be written."""
     monkeypatch.setattr(report, "PICTURE", tmp_path / "ratios.svg")
-    page = report.filled("a\n<!-- comparison -->\nold\n<!-- end -->\nb", RULE)
+    places = "a\n<!-- comparison -->\nold\n<!-- end -->\n<!-- curves -->\nold\n<!-- end -->\nb"
+    page = report.filled(places, RULE)
     assert page.startswith("a\n<!-- comparison -->\n| instances | number | best rule |")
     assert "| contended, 20 tasks, coupling 1 | 3 | replan-index 1.000 |" in page
     assert "**contended, 20 tasks, coupling 1** (3 instances)" in report.detailed(RULE)
@@ -137,6 +138,21 @@ def test_the_page_is_filled_or_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="no lines"):
         report.filled("a", RULE)
     assert "<!-- comparison -->" in report.PAGE.read_text()
+
+
+def test_learning_is_told_by_the_best_look_so_far(tmp_path):
+    """A mean over the runs with the least and the largest; no column beyond the longest run."""
+    for seed, looks in enumerate(
+        [[(0, 0.0, 1.0), (20, 70.0, 0.9), (40, 125.0, 1.2)], [(0, 0.0, 1.0), (30, 50.0, 0.8)]]
+    ):
+        run = tmp_path / f"fdqn-market-40-from the rule-{seed}"
+        run.mkdir()
+        (run / "fdqn.safetensors").touch()
+        lines = [dict(zip(("iteration", "seconds", "ratio"), look, strict=True)) for look in looks]
+        (run / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    line = report.curves(tmp_path).splitlines()[-1]
+    told = ["1.000 [1.000, 1.000]", "0.900 [0.800, 1.000]", "0.850 [0.800, 0.900]", "-", "-", "-"]
+    assert line == f"| market-40-from the rule | fdqn | 2 | 30 to 40 | {' | '.join(told)} |"
 
 
 # running ------------------------------------------------------------------------------------------
