@@ -312,9 +312,13 @@ def kept() -> list[Row]:
 
 def save(rows: Iterable[Row]) -> None:
     """All rows, as a whole."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(asdict(row), separators=(",", ":")) + "\n" for row in rows)
-    write_text(ROWS, "".join(lines))
+    write_lines(ROWS, rows)
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> None:
+    """A JSON line for each dataclass, instead of what the file has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, "".join(json.dumps(asdict(row), separators=(",", ":")) + "\n" for row in rows))
 
 
 def _commit() -> str:

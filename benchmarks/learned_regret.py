@@ -17,13 +17,13 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-from learned import BASE, RESULTS, Case, solvers
+from learned import BASE, RESULTS, Case, solvers, write_lines
 from learned_exact import Exact, Run, Unproven
 
 import optalloc as oa
@@ -438,8 +438,7 @@ def row_of(entry: dict[str, Any]) -> Row:
 
 def save(rows: Iterable[Row]) -> None:
     """All rows, as a whole."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    write_text(ROWS, "".join(json.dumps(asdict(row), separators=(",", ":")) + "\n" for row in rows))
+    write_lines(ROWS, rows)
 
 
 def report(chosen: argparse.Namespace) -> None:
