@@ -43,14 +43,14 @@ class OnlineDesk(Desk):
         self._open = problem.active & simulator.scope.free[problem.mode_task]
         self.shortest = self._least_duration()
         self.rejection = [rejection_cost(level) for level in problem.levels]
-        self.floors = Floors(simulator.firm, np.flatnonzero(self._open))
+        self._firm_floors = Floors(simulator.firm, np.flatnonzero(self._open))
         self._routes = _cheapest_routes(self)
         self.begin()
 
     def on(self, branch: Simulator) -> "OnlineDesk":
         """The same desk for a branch of the simulation."""
         twin = copy(self)
-        twin.simulator, twin.floors = branch, self.floors.copy(branch.firm)
+        twin.simulator, twin._firm_floors = branch, self._firm_floors.copy(branch.firm)
         return twin.begin()
 
     def begin(self) -> "OnlineDesk":
@@ -65,6 +65,8 @@ class OnlineDesk(Desk):
         self.purchase_charge = self.problem.purchase_cost.copy()
         self.purchase_charge[np.array(simulator.table.bought, dtype=bool)] = 0
         self.limits = self._limits()
+        # What holds until the next event only raises the floors until then.
+        self.floors = self._firm_floors.copy(simulator.table)
         self._look()
         return self
 
@@ -80,7 +82,7 @@ class OnlineDesk(Desk):
         return Limits(scope, self.simulator.table, open_modes, first)
 
     def _look(self) -> None:
-        self.table = self.limits.table = self.simulator.table
+        self.table = self.limits.table = self.floors.table = self.simulator.table
 
     @cached_property
     def devices(self) -> Ints:
@@ -133,9 +135,9 @@ class OnlineDesk(Desk):
         facts = self.table.facts(placement.mode)
         self.replica_charge[list(facts.needs)] = 0
         self.purchase_charge[list(facts.buys)] = 0
-        if for_good:
+        for floors in (self.floors, self._firm_floors)[: 1 + for_good]:
             for resource, _ in facts.uses:
-                self.floors.update(resource)
+                floors.update(resource)
         return for_good
 
 
