@@ -1,6 +1,6 @@
 """Level by level: task, then data and access, then node, then devices, each scored by the rule and a residual."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -21,7 +21,7 @@ from optalloc.solvers.learned.network import (
     Network,
     visible,
 )
-from optalloc.solvers.learned.policy import urgency
+from optalloc.solvers.learned.policy import Scorer, urgency
 
 __all__ = ["FactoredScorer", "FlatScorer", "Pick", "Step", "best_of"]
 
@@ -115,17 +115,21 @@ class FactoredScorer:
         self.conditional, self.by_rule, self.choose = conditional, by_rule, choose
         self.steps: list[Step] | None = None
         """Where decisions are remembered; None: nowhere."""
+        self.guide: Scorer | None = None
+        """Who decides in the place of the scores; None: nobody."""
 
     # the two choices --------------------------------------------------------------------------------------
     def task(self, event: Event, positions: Ints) -> int:
         options = self._by_best_rows(event, positions)
         self._begin_step(options)
         self._of_task = options[:, : event.num_task_columns]
-        found = self._pick(TASK_LEVEL, options, urgency(event, positions))
+        guided = self.guide.task(event, positions) if self.guide else None
+        found = self._pick(TASK_LEVEL, options, urgency(event, positions), guided)
         self._of_task = self._of_task[found : found + 1]
         return found
 
     def row(self, event: Event, position: int, choice: Choice) -> int:
+        guided = self.guide.row(event, position, choice) if self.guide else None
         layout, rows = event.ground.layout, event.board.rows
         instead = choice.at < 0
         known = np.where(instead, choice.at.max(), choice.at)
@@ -142,13 +146,20 @@ class FactoredScorer:
             describe = described.__getitem__
         left = np.ones(len(choice.at), dtype=bool)
         for level, label in labels.items():
-            left &= self._level(level, event, describe, score, label, left)
+            left &= self._level(level, event, describe, score, label, left, guided)
             if choice.at[left][0] < 0:
                 break
         return int(np.flatnonzero(left)[0])
 
     def _level(
-        self, level: int, event: Event, describe: Describe, score: Floats, label: Ints, left: Bools
+        self,
+        level: int,
+        event: Event,
+        describe: Describe,
+        score: Floats,
+        label: Ints,
+        left: Bools,
+        guided: int | None,
     ) -> Bools:
         """(N,) rows with the label that is chosen among those that are left; of each label the first row speaks."""
         among = np.flatnonzero(left)
@@ -162,7 +173,8 @@ class FactoredScorer:
             speak = np.array([int(np.flatnonzero(label == one)[0]) for one in labels])
         of_task = np.repeat(self._of_task, len(speak), axis=0)
         options = self._options(level, event, of_task, describe(speak))
-        return np.asarray(label == labels[self._pick(level, options, score[speak])])
+        wanted = None if guided is None else int((labels == label[guided]).argmax())
+        return np.asarray(label == labels[self._pick(level, options, score[speak], wanted)])
 
     # scores -----------------------------------------------------------------------------------------------
     def _by_best_rows(self, event: Event, positions: Ints) -> Singles:
@@ -185,9 +197,9 @@ class FactoredScorer:
         options *= self.seen[level]
         return options
 
-    def _pick(self, level: int, options: Singles, score: Floats) -> int:
+    def _pick(self, level: int, options: Singles, score: Floats, guided: int | None) -> int:
         scores: Floats = self.network.residual(level, options) + (score if self.by_rule else np.float64(0))
-        found = self.choose(level, scores)
+        found = self.choose(level, scores) if guided is None else guided
         if self.steps is not None and len(options) > 1:
             rule = score if self.by_rule else np.zeros(len(options))
             self.steps[-1].picks.append(Pick(level, options, rule.astype(np.float32), found))
@@ -209,9 +221,17 @@ class FlatScorer(FactoredScorer):
         options = self._options(TASK_LEVEL, event, event.tasks(positions)[owner], event.rows(at, best[owner]))
         if self.steps is not None:
             self._begin_step(self._by_best_rows(event, positions))
-        found = self._pick(TASK_LEVEL, options, score)
+        guided = None if self.guide is None else self._guided(self.guide, event, positions, choices, owner)
+        found = self._pick(TASK_LEVEL, options, score, guided)
         self._row = found - int(np.flatnonzero(owner == owner[found])[0])
         return int(owner[found])
+
+    @staticmethod
+    def _guided(guide: Scorer, event: Event, positions: Ints, choices: Sequence[Choice], owner: Ints) -> int:
+        """The option that the guide takes."""
+        task = guide.task(event, positions)
+        row = guide.row(event, int(positions[task]), choices[task])
+        return int((owner == task).argmax()) + row
 
     def row(self, event: Event, position: int, choice: Choice) -> int:
         return self._row
