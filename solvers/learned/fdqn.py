@@ -7,7 +7,7 @@ Q: a greedy decision has no factorisation bias. Zero residuals are `replan-index
 
 One transition is one decision. Its target is an n-step return with the discount e^(-ticks / horizon) of a semi-Markov
 process; the bootstrap is a double estimate: the task that the network would take, valued by its slow (Polyak) copy.
-docs/learned.md lists every choice.
+Plans that know the future can be imitated first. docs/learned.md lists every choice.
 
 References
 ----------
@@ -24,6 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from optalloc.problem import Plan
+from optalloc.solvers.learned.demonstrations import better_plan, shown_decisions
 from optalloc.solvers.learned.episodes import Episode, Explorer, play, watch
 from optalloc.solvers.learned.features import Singles
 from optalloc.solvers.learned.index import as_linear
@@ -43,6 +45,7 @@ __all__ = [
     "largest",
     "moments",
     "set_moments",
+    "surprise",
 ]
 
 
@@ -80,7 +83,16 @@ class Args(Training):
         The baseline is what the scheduler itself has on the instance without exploring, instead of `replan-index`: what
         is left are the effects of exploring. One more run for each episode.
     explore, temperature
-        Share of the decisions that are drawn, and how freely (in units of the scores).
+        Share of the decisions that are drawn, and how freely (in units of the scores); demonstrations are imitated as
+        if they had been drawn as freely.
+    demonstrations
+        So many iterations, before all others, show and imitate a plan of one more instance each.
+    demonstration_steps
+        Steps of the search that makes such a plan better than the scheduler's own.
+    demonstration_updates
+        Updates of each of these iterations, on all decisions shown so far.
+    imitation
+        Weight of these decisions in the updates of all later iterations, in the place of ``hinge``.
     """
 
     index: str = ""
@@ -99,6 +111,10 @@ class Args(Training):
     own_path: bool = True
     explore: float = 0.1
     temperature: float = 0.3
+    demonstrations: int = 0
+    demonstration_steps: int = 1000
+    demonstration_updates: int = 20
+    imitation: float = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +212,15 @@ def largest(values: Tensor, group: Tensor, groups: int) -> Tensor:
     return empty.scatter_reduce(0, group, values, "amax")
 
 
+def surprise(advantage: Tensor, batch: Batch, temperature: float) -> Tensor:
+    """(P,) -log of the probability of each pick's choice, if drawn by softmax(A / temperature)."""
+    logits = advantage / temperature
+    most = largest(logits.detach(), batch.pick, len(batch.chosen))
+    weight = torch.exp(logits - most[batch.pick])
+    total = torch.zeros(len(batch.chosen)).index_add(0, batch.pick, weight)
+    return most + torch.log(total) - logits[batch.chosen]
+
+
 def below_best(advantage: Tensor, batch: Batch) -> Tensor:
     """(B,) sum over levels of A(chosen) - max A."""
     best = largest(advantage, batch.pick, len(batch.chosen))
@@ -291,13 +316,19 @@ class Learner(Trainer):
             [{"params": value, "lr": args.value_rate}, {"params": rest, "lr": args.learning_rate}]
         )
         self.memory = Memory(args.memory)
+        self.plans: dict[int, Plan] = {}
+        """Demonstrated so far, by the iteration."""
+        self.shown: list[Step] = []
+        """Their decisions."""
 
     def scorer(self, weights: Arrays) -> FactoredScorer:
         return self.make(weights)
 
     def iterate(self, number: int) -> dict[str, float]:
-        """One episode, then the updates that its decisions pay for."""
+        """A demonstration; after all of these, an episode and the updates that its decisions pay for."""
         args = self.args
+        if number < args.demonstrations:
+            return self.imitate(number)
         family, seed = args.drawn(self.rng, args.instances)
         ground, scorer = family.ground(seed), self.scorer(self.weights)
         beside = watch(ground, scorer)[0] if args.own_path else by_rule(family, seed)[0]
@@ -305,12 +336,38 @@ class Learner(Trainer):
         episode = play(ground, scorer, beside)
         self.memory.add(episode)
         updates, self.unpaid = divmod(self.unpaid + len(episode.steps), args.decisions_per_update)
-        losses = [self.update(number < args.warm_up) for _ in range(updates)]
+        losses = [self.update(number - args.demonstrations < args.warm_up) for _ in range(updates)]
         self.weights = self.slow.arrays()
         return {"loss": float(np.mean(losses)) if losses else 0.0, "regret": float(episode.regret[-1])}
 
+    def imitate(self, number: int) -> dict[str, float]:
+        """One more plan is shown; updates on all that have been."""
+        args = self.args
+        family, seed = args.numbered(number)
+        ground, scorer = family.ground(seed), self.scorer(self.weights)
+        plan = better_plan(ground, scorer, args.demonstration_steps, args.seed)
+        if plan is not None:
+            self.show(number, plan)
+        updates = args.demonstration_updates if self.shown else 0
+        losses = [self.step(self.unlike()) for _ in range(updates)]
+        self.weights = self.slow.arrays()
+        return {"loss": float(np.mean(losses)) if losses else 0.0}
+
+    def show(self, number: int, plan: Plan) -> None:
+        """Remember a plan and its decisions; these do not depend on the weights."""
+        family, seed = self.args.numbered(number)
+        self.plans[number] = plan
+        self.shown += shown_decisions(family.ground(seed), self.scorer(self.weights), plan)
+
+    def unlike(self) -> Tensor:
+        """How surprising some decisions of the demonstrations are, on average over their levels."""
+        drawn = self.rng.integers(len(self.shown), size=self.args.batch)
+        batch = Batch.of([self.shown[at] for at in drawn])
+        found = surprise(self.online.advantage(batch), batch, self.args.temperature)
+        return found.sum() / max(1, len(found))
+
     def update(self, warming_up: bool) -> float:
-        """One step of the optimiser."""
+        """One step of the optimiser on what is remembered."""
         args = self.args
         drawn = self.memory.draw(self.rng, args.batch)
         batch = Batch.of([episode.steps[at] for episode, at in drawn], self.teacher)
@@ -318,10 +375,15 @@ class Learner(Trainer):
         value, advantage = self.online.value(batch.state), self.online.advantage(batch)
         if warming_up:
             # What was explored is told apart already, so that the value is that of the best options.
-            loss = self.error(value, advantage.detach(), batch, target)
-        else:
-            error = self.error(value, advantage, batch, target)
-            loss = error + args.hinge * self.beside(advantage, batch)
+            return self.step(self.error(value, advantage.detach(), batch, target))
+        error = self.error(value, advantage, batch, target)
+        if self.shown:
+            # What is imitated is better than the rule: only one of them is held on to.
+            return self.step(error + args.imitation * self.unlike())
+        return self.step(error + args.hinge * self.beside(advantage, batch))
+
+    def step(self, loss: Tensor) -> float:
+        """One step of the optimiser; the slow copy follows."""
         self.optimiser.zero_grad()
         torch.autograd.backward([loss])
         parameters = [tensor for group in self.optimiser.param_groups for tensor in group["params"]]
@@ -329,7 +391,7 @@ class Learner(Trainer):
         self.optimiser.step()
         with torch.no_grad():
             for name, tensor in self.slow.weights.items():
-                tensor.lerp_(self.online.weights[name], args.polyak)
+                tensor.lerp_(self.online.weights[name], self.args.polyak)
         return float(loss.detach())
 
     def error(self, value: Tensor, advantage: Tensor, batch: Batch, target: Tensor) -> Tensor:
@@ -337,8 +399,10 @@ class Learner(Trainer):
         return torch.nn.functional.smooth_l1_loss(value + below_best(advantage, batch), target)
 
     def state(self) -> Arrays:
-        """The network that learns, and the moments of the optimiser."""
+        """The network that learns, the moments of the optimiser, and what was demonstrated."""
         found = {f"online.{name}": array for name, array in self.online.arrays().items()}
+        for number, plan in self.plans.items():
+            found |= {f"plan.{number}.mode": plan.mode, f"plan.{number}.start": plan.start}
         return found | moments(self.optimiser, self.online)
 
     def restore(self, state: Arrays, iteration: int) -> None:
@@ -347,6 +411,9 @@ class Learner(Trainer):
         self.slow.set(self.weights)
         self.online.set({name: state[f"online.{name}"] for name in self.weights})
         set_moments(self.optimiser, self.online, state)
+        for number in range(self.args.demonstrations):
+            if f"plan.{number}.mode" in state:
+                self.show(number, Plan(state[f"plan.{number}.mode"], state[f"plan.{number}.start"]))
 
     def target(self, drawn: Sequence[tuple[Episode, int]]) -> Tensor:
         """(B,) n-step returns, and what is expected after them."""

@@ -21,6 +21,7 @@ LEARNERS: Final = {name: name.replace("-", "_") for name in SCHEDULERS}
 
 _COUNTS: Final = (
     "tasks", "judge_every", "judges", "instances", "memory", "batch", "decisions_per_update", "steps", "runs", "sample",
+    "demonstration_steps", "demonstration_updates",
 )  # fmt: skip
 _LEAST: Final = {**dict.fromkeys(_COUNTS, 1), "population": 4, "runs": 2, "horizon": 0.001, "spread": 0.001}
 """Smallest values of settings; 0 for the others. A run of `reinforce` is held against others of its instance."""

@@ -61,6 +61,11 @@ class Training:
         families = self.families
         return families[int(rng.integers(len(families)))], TRAINING + int(rng.integers(instances))
 
+    def numbered(self, number: int) -> tuple[Family, int]:
+        """A family and the seed of a training instance, one after the other; families take turns."""
+        families = self.families
+        return families[number % len(families)], TRAINING + number // len(families)
+
 
 class Trainer(ABC):
     """A learner: weights that get better by iterations."""
