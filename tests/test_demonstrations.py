@@ -69,17 +69,30 @@ def test_what_is_brought_too_early_to_be_shown_keeps_its_mode(case):
     assert (found.start != plan.start).any()
 
 
-def test_a_plan_without_waiting_is_another_one():
-    """The test above would see it if tasks took room that the plan keeps."""
+class Hasty(PlanScorer):
+    """Waits for nobody."""
 
-    class Hasty(PlanScorer):
-        def row(self, event, position, choice):
-            found = super().row(event, position, choice)
-            return self._planned(event, choice) if choice.at[found] == LATER else found
+    def row(self, event, position, choice):
+        found = super().row(event, position, choice)
+        return self._planned(event, choice) if choice.at[found] == LATER else found
 
-    ground, plan = shown_plan("market", 3)
-    found = run_episode(ground, Simulator(full_scope(ground.problem)), Hasty(plan)).firm.plan()
-    assert (found.start != plan.start).any()
+
+class Backward(PlanScorer):
+    """The last task first."""
+
+    def task(self, event, positions):
+        return int(self.start[event.board.waiting[positions]].argmax())
+
+
+@pytest.mark.parametrize(
+    ("case", "other"), [(("market", 3), Hasty), (("pipeline", 6), Backward), (("edge", 12), Backward)]
+)
+def test_a_plan_told_otherwise_is_another_one(case, other):
+    """The tests above would see tasks that take room which the plan keeps, and tasks in another order."""
+    ground, plan = shown_plan(*case)
+    for guide, alike in ((PlanScorer(plan), True), (other(plan), False)):
+        found = run_episode(ground, Simulator(full_scope(ground.problem)), guide).firm.plan()
+        assert ((found.start == plan.start).all() and (found.mode == plan.mode).all()) == alike
 
 
 def test_decisions_are_shown_where_something_begins():
@@ -125,7 +138,7 @@ def test_surprise_is_the_negative_log_probability():
     np.testing.assert_allclose(found.numpy(), [np.log(1 + np.exp(-1)), np.log(3)], rtol=1e-6)
 
 
-def alike(trainer, steps):
+def agreement(trainer, steps):
     """Share of the shown choices below the task that the scheduler would take."""
     network = trainer.scorer(trainer.weights).network
     picks = [pick for step in steps for pick in step.picks if pick.level != TASK_LEVEL]
@@ -137,7 +150,7 @@ def imitated():
     """A trainer before and after its demonstrations: the losses, and how much it agrees."""
     before, trainer = (make_trainer("fdqn", training_args("fdqn", SETTINGS)) for _ in range(2))
     losses = [trainer.iterate(number)["loss"] for number in range(8)]
-    return losses, alike(before, trainer.shown), alike(trainer, trainer.shown)
+    return losses, agreement(before, trainer.shown), agreement(trainer, trainer.shown)
 
 
 def test_imitation_makes_the_scheduler_decide_alike():
