@@ -9,7 +9,7 @@ Everything is stored under benchmarks/results/learned: weights of every run, and
 instance; what is stored is not done again. Training runs and test runs use one thread each, as many at once as
 ``--workers`` says. A learner's name stands for its shipped weights and for all that were trained on instances of the
 family: ``fdqn`` on market instances is fdqn, fdqn@market-40-0, fdqn@market-40-1, ... (preset, tasks, seed), and those
-that began with the rule: fdqn@market-40-from the rule-0, ... The preset
+that began with the rule: fdqn@market-40-from the rule-0, fdqn@market-40-from the rule-by imitation-0, ... The preset
 ``real`` stands for instances composed of public data, which have to lie in ``--data`` (docs/instances.md).
 """
 
@@ -42,6 +42,7 @@ RULES = (
     "online-data-first", "online-joint-greedy", "easy-backfill", "conservative-backfill", "tetris",
 )  # fmt: skip
 BASE = "replan-index"
+IMITATION = ("demonstrations=60", "demonstration_steps=300", "learning_rate=3e-4", "polyak=0.02")
 RESIDUAL = ("fdqn", "additive", "bdq", "flat-dqn")
 """Learners whose networks add to the scores of the rule, or to those of `es-index`."""
 REFERENCE = "reference"
@@ -131,6 +132,9 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="networks begin with the weights of es-index, seed 0, not with the rule",
     )
+    training.add_argument(
+        "--imitate", action="store_true", help=f"networks imitate plans first: {', '.join(IMITATION)}"
+    )
     training.add_argument("--workers", type=int, default=2)
     running = commands.add_parser("run")
     running.set_defaults(does=run)
@@ -199,6 +203,8 @@ def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> li
     words += ["--coupling", chosen.coupling, "--seed", str(seed), "--minutes", str(chosen.minutes)]
     if name in RESIDUAL and chosen.index:
         words += ["--set", f"index={relpath(weights('es-index', preset, 0, chosen))}"]
+    if name in RESIDUAL and chosen.imitate:
+        words += [word for setting in IMITATION for word in ("--set", setting)]
     return [*words, "--out", relpath(weights(name, preset, seed, chosen).parent)]
 
 
@@ -206,6 +212,7 @@ def weights(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> Pa
     """Where the weights of a training run are."""
     coupling = "" if chosen.coupling == "1" else f"-coupling {chosen.coupling}"
     begin = "-from the rule" if name in RESIDUAL and not chosen.index else ""
+    begin += "-by imitation" if name in RESIDUAL and chosen.imitate else ""
     kind = f"{preset.replace(',', '+')}-{chosen.tasks}{coupling}{begin}"
     return RESULTS / f"{name}-{kind}-{seed}" / f"{name}.safetensors"
 

@@ -160,7 +160,14 @@ def test_training_that_was_cut_short_goes_on(tmp_path, monkeypatch):
     """Weights are there from the first look on; only the seconds tell that a run is over."""
     monkeypatch.setattr(learned, "RESULTS", tmp_path)
     chosen = argparse.Namespace(
-        presets=["contended"], learners=["fdqn"], seeds=3, minutes=1.0, tasks=40, coupling="1", index=False
+        presets=["contended"],
+        learners=["fdqn"],
+        seeds=3,
+        minutes=1.0,
+        tasks=40,
+        coupling="1",
+        index=False,
+        imitate=False,
     )
     for seed, seconds in ((0, 60.1), (1, 20.0)):
         path = learned.weights("fdqn", "contended", seed, chosen)
