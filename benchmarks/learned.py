@@ -9,7 +9,7 @@ Everything is stored under benchmarks/results/learned: weights of every run, and
 instance; what is stored is not done again. Training runs and test runs use one thread each, as many at once as
 ``--workers`` says. A learner's name stands for its shipped weights and for all that were trained on instances of the
 family: ``fdqn`` on market instances is fdqn, fdqn@market-40-0, fdqn@market-40-1, ... (preset, tasks, seed), and those
-that began with the rule: fdqn@market-40-from the rule-0, fdqn@market-40-from the rule-by imitation-0, ... The preset
+that began with the rule: fdqn@market-40-rule-0, and by imitating plans: fdqn@market-40-rule-plans-0, ... The preset
 ``real`` stands for instances composed of public data, which have to lie in ``--data`` (docs/instances.md).
 """
 
@@ -211,8 +211,8 @@ def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> li
 def weights(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> Path:
     """Where the weights of a training run are."""
     coupling = "" if chosen.coupling == "1" else f"-coupling {chosen.coupling}"
-    begin = "-from the rule" if name in RESIDUAL and not chosen.index else ""
-    begin += "-by imitation" if name in RESIDUAL and chosen.imitate else ""
+    begin = "-rule" if name in RESIDUAL and not chosen.index else ""
+    begin += "-plans" if name in RESIDUAL and chosen.imitate else ""
     kind = f"{preset.replace(',', '+')}-{chosen.tasks}{coupling}{begin}"
     return RESULTS / f"{name}-{kind}-{seed}" / f"{name}.safetensors"
 

@@ -145,14 +145,14 @@ def test_learning_is_told_by_the_best_look_so_far(tmp_path):
     for seed, looks in enumerate(
         [[(0, 0.0, 1.0), (20, 70.0, 0.9), (40, 125.0, 1.2)], [(0, 0.0, 1.0), (30, 50.0, 0.8)]]
     ):
-        run = tmp_path / f"fdqn-market-40-from the rule-{seed}"
+        run = tmp_path / f"fdqn-market-40-rule-{seed}"
         run.mkdir()
         (run / "fdqn.safetensors").touch()
         lines = [dict(zip(("iteration", "seconds", "ratio"), look, strict=True)) for look in looks]
         (run / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
     line = report.curves(tmp_path).splitlines()[-1]
     told = ["1.000 [1.000, 1.000]", "0.900 [0.800, 1.000]", "0.850 [0.800, 0.900]", "-", "-", "-"]
-    assert line == f"| market-40-from the rule | fdqn | 2 | 30 to 40 | {' | '.join(told)} |"
+    assert line == f"| market-40-rule | fdqn | 2 | 30 to 40 | {' | '.join(told)} |"
 
 
 # running ------------------------------------------------------------------------------------------
