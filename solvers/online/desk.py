@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optalloc.evaluation.view import entries
 from optalloc.placement import Placement
 from optalloc.problem import DEVICES, FREE, NEVER, Ints, rejection_cost
 from optalloc.scope import Scope
@@ -93,11 +94,13 @@ class OnlineDesk(Desk):
         return np.asarray(total[problem.use_ptr[1:]] - total[problem.use_ptr[:-1]])
 
     @cached_property
-    def soonest(self) -> tuple[Ints, Ints]:
-        """(K,) availability of each replica's data, and ticks of its fastest route: NEVER without any."""
-        facts = [self.simulator.table.book.replica(replica) for replica in range(self.problem.num_replicas)]
-        fastest = [min((ticks for _, ticks, _, _ in one.routes), default=NEVER) for one in facts]
-        return np.array([one.available for one in facts], np.int64), np.array(fastest, np.int64)
+    def fastest_route(self) -> Ints:
+        """(K,) ticks of the fastest route of each replica: NEVER without any."""
+        problem = self.problem
+        ticks = np.full(problem.num_replicas, NEVER, dtype=np.int64)
+        owner, routes = entries(problem.route_ptr, np.arange(problem.num_replicas))
+        np.minimum.at(ticks, owner, problem.route_ticks[routes])
+        return ticks
 
     def placeable(self, task: int) -> bool:
         """Whether everything before the task is decided."""
@@ -135,9 +138,10 @@ class OnlineDesk(Desk):
         facts = self.table.facts(placement.mode)
         self.replica_charge[list(facts.needs)] = 0
         self.purchase_charge[list(facts.buys)] = 0
-        for floors in (self.floors, self._firm_floors)[: 1 + for_good]:
-            for resource, _ in facts.uses:
-                floors.update(resource)
+        for resource, _ in facts.uses:
+            self.floors.update(resource)
+            if for_good:
+                self._firm_floors.update(resource)
         return for_good
 
 
@@ -151,21 +155,14 @@ class _Firsts:
         problem, simulator = self._desk.problem, self._desk.simulator
         first = np.maximum(problem.release[problem.mode_task[modes]], problem.available[modes])
         first = np.maximum(first, simulator.clock)
-        sizes = problem.need_ptr[modes + 1] - problem.need_ptr[modes]
-        ends = np.cumsum(sizes)
-        if not len(modes) or not ends[-1]:
-            return np.asarray(first)
-        entries = np.arange(ends[-1]) + np.repeat(problem.need_ptr[modes] - ends + sizes, sizes)
-        np.maximum.at(
-            first, np.repeat(np.arange(len(modes)), sizes), self._arrivals()[problem.need_replica[entries]]
-        )
+        at, needs = entries(problem.need_ptr, modes)
+        np.maximum.at(first, at, self._arrivals()[problem.need_replica[needs]])
         return np.asarray(first)
 
     def _arrivals(self) -> Ints:
         """(K,) when each replica is there: as it is held, or by its fastest route from now on."""
         table = self._desk.simulator.table
-        available, fastest = self._desk.soonest
-        arrival = np.maximum(available, table.now) + fastest
+        arrival = np.maximum(self._desk.problem.replica_available, table.now) + self._desk.fastest_route
         for replica in table.held:
             arrival[replica] = table.arrival(replica)
         return arrival
