@@ -12,11 +12,6 @@ from optalloc.solvers import registry
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
 
-# In the background and under nohup these are ignored, and so they would be by all commands that the tests run.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-if hasattr(signal, "SIGHUP"):
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
 EXACT_METHODS = ("highs", "cpsat")
 
 
@@ -63,6 +58,16 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder of published problems and reference data is not beside the repository")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heard() -> None:
+    """Signals that are ignored in the background and under nohup are not ignored by commands that the tests run."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(
+            signal.SIGHUP, lambda number, frame: None
+        )  # this process goes on; commands do not inherit it
 
 
 @pytest.fixture(autouse=True)
