@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABSENT", "ACCESS_NAMES", "ANY", "CHANNEL", "DEVICES", "EXTRA", "FREE", "LOCAL", "NEVER", "REJECTED", "SEATS",
-    "STAGED", "STREAMED", "TERMS", "Form", "Ints", "Limit", "Plan", "Problem", "ReadOnly", "Transfer", "own_cost",
-    "read_only", "rejection_cost",
+    "STAGED", "STREAMED", "TERMS", "Form", "Ints", "Limit", "Plan", "Problem", "ReadOnly", "Transfer", "entries",
+    "expand", "own_cost", "read_only", "rejection_cost",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -55,6 +55,18 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     if isinstance(array.base, bytes):
         return array
     return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
+
+
+def expand(first: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """(owner, value) of the concatenated ranges ``first[i] .. first[i] + count[i]``."""
+    owner = np.repeat(np.arange(len(first)), count)
+    before = np.cumsum(count) - count
+    return owner, np.arange(len(owner)) + np.repeat(first - before, count)
+
+
+def entries(pointer: Ints, owners: Ints) -> tuple[Ints, Ints]:
+    """(position in ``owners``, position in the list) of every CSR entry that belongs to ``owners``."""
+    return expand(pointer[owners], pointer[owners + 1] - pointer[owners])
 
 
 class ReadOnly:

@@ -21,7 +21,7 @@ from optalloc.compilation.units import (
     permille_up,
 )
 from optalloc.instance import Instance, Mode, Task
-from optalloc.problem import NEVER, Ints
+from optalloc.problem import NEVER, Ints, expand
 
 __all__ = ["COLUMNS", "ModeMaker", "TaskModes", "device_money"]
 
@@ -71,14 +71,6 @@ class TaskModes:
         columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in COLUMNS}
         several = {row: self.several[old] for row, old in enumerate(kept.tolist()) if old in self.several}
         return TaskModes(**columns, several=several, over_budget=len(self) - len(kept))
-
-
-def expand(first: Ints, count: Ints) -> tuple[Ints, Ints]:
-    """(owner, value) of the concatenated ranges ``first[i] .. first[i] + count[i]``."""
-    owner = np.repeat(np.arange(len(first)), count)
-    ends = np.cumsum(count)
-    total = int(ends[-1]) if len(ends) else 0
-    return owner, np.arange(total) + np.repeat(first - (ends - count), count)
 
 
 def device_money(numerator: Column, denominator: Column, count: Ints, duration: Ints) -> Ints:

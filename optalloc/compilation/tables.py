@@ -9,11 +9,11 @@ import numpy as np
 
 from optalloc.compilation.choices import ChoiceTable
 from optalloc.compilation.dominance import Signatures, active_modes
-from optalloc.compilation.modes import COLUMNS, TaskModes, expand
+from optalloc.compilation.modes import COLUMNS, TaskModes
 from optalloc.compilation.options import OptionTable
 from optalloc.compilation.resources import Resources
 from optalloc.instance import Instance
-from optalloc.problem import Bools, Ints
+from optalloc.problem import Bools, Ints, expand
 
 __all__ = ["Listing", "ModeTable", "dominance_mask", "list_replicas", "mode_uses", "stack"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optalloc.evaluation.view import View, entries
-from optalloc.problem import CHANNEL, Bools, Ints
+from optalloc.evaluation.view import View
+from optalloc.problem import CHANNEL, Bools, Ints, entries
 
 __all__ = ["Overload", "overloads"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from optalloc.evaluation.facts import facts
 from optalloc.evaluation.terms import cost, makespan
-from optalloc.evaluation.view import View, entries
-from optalloc.problem import NEVER, REJECTED
+from optalloc.evaluation.view import View
+from optalloc.problem import NEVER, REJECTED, entries
 
 __all__ = ["plan_metrics", "task_facts"]
 

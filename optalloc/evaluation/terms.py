@@ -9,8 +9,8 @@ import numpy as np
 
 from optalloc.errors import SolverError
 from optalloc.evaluation.facts import facts
-from optalloc.evaluation.view import View, entries
-from optalloc.problem import REJECTED, TERMS, Form, Ints
+from optalloc.evaluation.view import View
+from optalloc.problem import REJECTED, TERMS, Form, Ints, entries
 from optalloc.schedule.names import once_each
 
 __all__ = ["describe_terms", "form_value", "plan_levels", "plan_term", "plan_terms", "text"]

@@ -5,18 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
-from optalloc.problem import FREE, STREAMED, Bools, Ints, Plan, Problem, Transfer
+from optalloc.problem import FREE, STREAMED, Bools, Ints, Plan, Problem, Transfer, entries
 from optalloc.scope import Scope
 
-__all__ = ["View", "entries"]
-
-
-def entries(pointer: Ints, owners: Ints) -> tuple[Ints, Ints]:
-    """(position in ``owners``, position in the list) of every CSR entry that belongs to ``owners``."""
-    counts = pointer[owners + 1] - pointer[owners]
-    which = np.repeat(np.arange(len(owners)), counts)
-    before = np.cumsum(counts) - counts
-    return which, np.arange(len(which)) - before[which] + pointer[owners][which]
+__all__ = ["View"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optalloc.problem import FREE, NEVER, Form, Ints, Problem, own_cost, rejection_cost
+from optalloc.problem import FREE, NEVER, Form, Ints, Problem, entries, own_cost, rejection_cost
 from optalloc.scope import Scope, Windows, windows
 from optalloc.solvers.lns import columns as at
 from optalloc.solvers.lns.draws import seeded
@@ -162,10 +162,9 @@ def _lay_candidates(
 
 def _readers(problem: Problem, modes: Ints) -> tuple[Ints, Ints]:
     """Replica -> tasks with a candidate that needs it, as a CSR list."""
-    counts = problem.need_ptr[modes + 1] - problem.need_ptr[modes]
-    offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    replica = problem.need_replica[np.repeat(problem.need_ptr[modes], counts) + offset].astype(np.int64)
-    pair = np.unique(replica * problem.num_tasks + np.repeat(problem.mode_task[modes], counts))
+    reads, need = entries(problem.need_ptr, modes)
+    replica = problem.need_replica[need].astype(np.int64)
+    pair = np.unique(replica * problem.num_tasks + problem.mode_task[modes][reads])
     names = np.arange(problem.num_replicas + 1) * problem.num_tasks
     return np.searchsorted(pair, names), pair % max(1, problem.num_tasks)
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from optalloc.evaluation.view import entries
 from optalloc.placement import Placement
-from optalloc.problem import DEVICES, FREE, NEVER, Ints, rejection_cost
+from optalloc.problem import DEVICES, FREE, NEVER, Ints, entries, rejection_cost
 from optalloc.scope import Scope
 from optalloc.simulation import Simulator
 from optalloc.simulation.clocked import Clocked
