@@ -336,13 +336,14 @@ def _commit() -> str:
 
 def report(chosen: argparse.Namespace) -> None:
     """Print the tables, and fill the page."""
-    from learned_report import DETAILS, PAGE, detailed, filled, summary
+    from learned_report import DETAILS, PAGE, PICTURE, detailed, draw, filled, summary
 
     rows = stored()
     print(summary(rows))
     if chosen.docs:
         write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), rows))
         write_text(DETAILS, detailed(rows))
+        draw(rows, PICTURE)
 
 
 if __name__ == "__main__":

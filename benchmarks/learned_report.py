@@ -7,6 +7,7 @@ Intervals are of 95 %, by drawing instances and, independently, weights again (b
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pages import between, markdown
 
 from optalloc.solvers.learned.schedulers import SCHEDULERS
 
-__all__ = ["DETAILS", "PAGE", "detailed", "draw", "filled", "summary", "tables"]
+__all__ = ["DETAILS", "PAGE", "PICTURE", "detailed", "draw", "filled", "summary", "tables"]
 
 PAGE = Path(__file__).parents[1] / "docs" / "learned.md"
 DETAILS = PAGE.with_name("learned_results.md")
@@ -100,8 +101,7 @@ class Ratio:
         mine, other = (np.array([of[case] for case in both], dtype=float) for of in (values, base))
         self.each = mine.mean(axis=1) / other.mean(axis=1)
         self.mean = float(self.each.mean())
-        rng = np.random.default_rng(0)
-        instances, *weights = (_shares(rng, count) for count in (len(both), mine.shape[1], other.shape[1]))
+        instances, *weights = _shares(len(both), mine.shape[1], other.shape[1])
         drawn = (mine @ weights[0].T) / (other @ weights[1].T)
         self.low, self.high = np.percentile(np.einsum("di,id->d", instances, drawn), [2.5, 97.5]).tolist()
 
@@ -114,9 +114,11 @@ def ratio(values: Planned, base: Planned) -> Ratio | None:
     return Ratio(values, base) if values.keys() & base.keys() else None
 
 
-def _shares(rng: np.random.Generator, count: int) -> np.ndarray:
-    """(DRAWS, count) how often each of them is in a sample of as many, over their number."""
-    return rng.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count
+@lru_cache(maxsize=64)
+def _shares(*counts: int) -> list[np.ndarray]:
+    """(DRAWS, count) for each count: how often each of them is in a sample of as many, over their number."""
+    rng = np.random.default_rng(0)
+    return [rng.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count for count in counts]
 
 
 def middle(found: Ratio) -> str:
@@ -315,7 +317,6 @@ def filled(page: str, rows: Sequence[Row]) -> str:
     """The page with the line of each cell made again of what is stored."""
     text = f"{summary(rows)}\n\n{pairs(rows)}" if rows else "Nothing is stored yet."
     if rows:
-        draw(rows, PICTURE)
         text += f"\n\n![Objectives over {BASE}'s](../benchmarks/results/learned/{PICTURE.name})"
     return between(between(page, "comparison", text), "curves", curves(RESULTS))
 
