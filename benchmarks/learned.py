@@ -43,8 +43,10 @@ RULES = (
 )  # fmt: skip
 BASE = "replan-index"
 IMITATION = ("demonstrations=60", "demonstration_steps=300", "learning_rate=3e-4", "polyak=0.02")
-RESIDUAL = ("fdqn", "additive", "bdq", "flat-dqn")
-"""Learners whose networks add to the scores of the rule, or to those of `es-index`."""
+INDEXED = ("fdqn", "additive", "bdq")
+"""Learners whose networks can begin with the weights of `es-index`."""
+RESIDUAL = (*INDEXED, "flat-dqn")
+"""Learners whose networks add to the scores of the rule."""
 REFERENCE = "reference"
 """`auto`, which knows all releases: a plan and a proven bound. The seconds that it had follow after ``@``."""
 FIXED_DATA = "reference-fixed-data"
@@ -201,7 +203,7 @@ def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> li
         str(chosen.tasks),
     ]
     words += ["--coupling", chosen.coupling, "--seed", str(seed), "--minutes", str(chosen.minutes)]
-    if name in RESIDUAL and chosen.index:
+    if name in INDEXED and chosen.index:
         words += ["--set", f"index={relpath(weights('es-index', preset, 0, chosen))}"]
     if name in RESIDUAL and chosen.imitate:
         words += [word for setting in IMITATION for word in ("--set", setting)]
@@ -211,7 +213,7 @@ def command(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> li
 def weights(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> Path:
     """Where the weights of a training run are."""
     coupling = "" if chosen.coupling == "1" else f"-coupling {chosen.coupling}"
-    begin = "-rule" if name in RESIDUAL and not chosen.index else ""
+    begin = "-rule" if name in RESIDUAL and not (name in INDEXED and chosen.index) else ""
     begin += "-plans" if name in RESIDUAL and chosen.imitate else ""
     kind = f"{preset.replace(',', '+')}-{chosen.tasks}{coupling}{begin}"
     return RESULTS / f"{name}-{kind}-{seed}" / f"{name}.safetensors"

@@ -293,7 +293,10 @@ def curves(folder: Path) -> str:
     for log in sorted(folder.glob("*/log.jsonl")):
         name = next(path.stem for path in sorted(log.parent.glob("*.safetensors")) if path.stem != "state")
         kind = log.parent.name.removeprefix(f"{name}-").rpartition("-")[0]
-        runs[kind, name].append([json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()])
+        looks = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        minutes = json.loads((log.parent / f"{name}.json").read_text(encoding="utf-8"))["args"]["minutes"]
+        # The last look comes when the time is over.
+        runs[kind, name].append([look | {"seconds": min(look["seconds"], 60 * minutes)} for look in looks])
     lines = []
     for (kind, name), logs in sorted(runs.items()):
         longest = max(log[-1]["seconds"] for log in logs)

@@ -29,15 +29,18 @@ class Kind:
     ----------
     type
         bool, int or float.
-    least
-        The smallest number allowed; None: any.
+    least, most
+        The smallest and the largest number allowed; None: any.
     """
 
     type: type[bool] | type[int] | type[float]
     least: float | None = None
+    most: float | None = None
 
     def __str__(self) -> str:
-        return _WANTED[self.type] + ("" if self.least is None else f" of at least {self.least:g}")
+        least = "" if self.least is None else f" of at least {self.least:g}"
+        most = "" if self.most is None else f" of at most {self.most:g}"
+        return _WANTED[self.type] + (f"{least} and{most}" if least and most else least or most)
 
     def read(self, path: str, value: Any) -> Any:
         """The value in this type.
@@ -57,9 +60,12 @@ class Kind:
         found = (
             _read(self.type, value.strip().lower()) if isinstance(value, str) else _taken(self.type, value)
         )
-        if found is None or (self.least is not None and found < self.least):
+        if found is None or not self._within(found):
             raise InputError(Fault(path, f"must be {self}, got {shown(value)}"))
         return found
+
+    def _within(self, number: Any) -> bool:
+        return (self.least is None or number >= self.least) and (self.most is None or number <= self.most)
 
 
 def _read(kind: type, text: str) -> Any:

@@ -27,6 +27,7 @@ from optalloc.solvers.learned.schedulers import SCHEDULERS
 from optalloc.solvers.learned.weights import (
     MOST_BYTES,
     load_weights,
+    read_arrays,
     read_facts,
     save_weights,
     shipped_weights,
@@ -302,9 +303,20 @@ def test_weights_that_are_not_there(tmp_path):
         InputError, match=r"options\.base: no weights named 'mine' are shipped .*train es-index"
     ):
         solve(problem, "lookahead", options={"base": "mine"})
-    with pytest.raises(InputError, match="other weights than this version reads"):
-        solve(problem, "fdqn", options={"weights": str(written("es-index", tmp_path))})
-    with pytest.raises(InputError, match=r"options\.weights: .* holds weights of additive, not of fdqn"):
-        solve(problem, "fdqn", options={"weights": str(written("additive", tmp_path))})
+    for other in ("es-index", "additive"):
+        with pytest.raises(
+            InputError, match=rf"options\.weights: .* holds weights of '{other}', not of fdqn"
+        ):
+            solve(problem, "fdqn", options={"weights": str(written(other, tmp_path))})
+    for wrong in (5, None, b"fdqn", ["fdqn"], "x" * 5000):
+        with pytest.raises(InputError, match=r"options\.weights: (must be a file|no weights named)"):
+            solve(problem, "fdqn", options={"weights": wrong})
     with pytest.raises(InputError, match="no such option"):
         solve(problem, "fdqn", options={"discipline": "reserve"})
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no devices")
+def test_endless_files_are_not_read():
+    """Nor is a pipe waited for."""
+    with pytest.raises(InputError, match="/dev/zero: is no regular file"):
+        read_arrays(Path("/dev/zero"))

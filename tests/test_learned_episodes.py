@@ -141,9 +141,10 @@ def test_the_policy_that_learns_is_the_one_that_acts():
 
 
 # what can be decided ------------------------------------------------------------------------------
-def mode(ticks: int) -> dict[str, Any]:
+def mode(ticks: int, *datasets: str) -> dict[str, Any]:
     """A run on one of two devices."""
-    return {"id": "only", "uses": [{"node": "n", "devices": 1}], "duration_ticks": ticks, "datasets": []}
+    uses = [{"node": "n", "devices": 1}]
+    return {"id": "only", "uses": uses, "duration_ticks": ticks, "datasets": [*datasets]}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,22 @@ def mode(ticks: int) -> dict[str, Any]:
 )
 def test_what_must_run_is_not_left_until_it_is_too_late(facts, offered):
     """The next event is the end of x at 4; y takes 3 ticks."""
-    document = {
+    assert offered_later(two_tasks({"modes": [mode(3)], **facts})) is offered
+
+
+@pytest.mark.parametrize(("minutes", "offered"), [(9, False), (11, False), (12, True)])
+def test_data_that_have_to_come_first_count(minutes, offered):
+    """They take 5 ticks from the event at 4 on, and the run 3; begun now it would end at 8."""
+    document = two_tasks({"modes": [mode(3, "d")], "deadline_s": 60 * minutes})
+    document["sites"].append({"id": "b"})
+    document["links"] = [{"id": "l", "from": "b", "to": "a", "bandwidth_gbps": 0.08}]
+    document["datasets"] = [{"id": "d", "size_gb": 3, "sites": ["b"]}]
+    assert offered_later(document) is offered
+
+
+def two_tasks(facts):
+    """x ends at 4."""
+    return {
         "format": "optalloc-instance/1",
         "name": "two",
         "tick_seconds": 60,
@@ -169,9 +185,13 @@ def test_what_must_run_is_not_left_until_it_is_too_late(facts, offered):
         "nodes": [{"id": "n", "site": "a", "device_type": "t", "devices": 2}],
         "models": [],
         "throughputs": [],
-        "tasks": [{"id": "x", "modes": [mode(4)]}, {"id": "y", "modes": [mode(3)], **facts}],
+        "tasks": [{"id": "x", "modes": [mode(4)]}, {"id": "y", **facts}],
         "objective": {"levels": [{"weighted_completion": 1, "rejected": 1}]},
     }
+
+
+def offered_later(document):
+    """Whether y, which could start now, may be left for later once x is decided."""
     ground = Ground(compiled(document))
     simulator = Simulator(full_scope(ground.problem))
     board = Board(ground, simulator)
@@ -180,4 +200,4 @@ def test_what_must_run_is_not_left_until_it_is_too_late(facts, offered):
     assert simulator.next_known_event == 4
     choice = board.choice(board.tasks.index(1))
     assert choice.at.max() >= 0
-    assert (LATER in choice.at) is offered
+    return LATER in choice.at

@@ -257,3 +257,9 @@ def test_runs_are_stored_and_not_done_again(tmp_path, monkeypatch):
     assert text in page
     assert "old" not in page
     assert page.endswith("after\n")
+
+
+def test_the_page_agrees_with_what_is_stored():
+    """Else: python benchmarks/learned_regret.py report --docs."""
+    page = regret_report.PAGE.read_text(encoding="utf-8")
+    assert regret_report.filled(page, regret_report.tables(regret.stored())) == page

@@ -13,6 +13,8 @@ from support.random_instances import random_instance
 from support.ticks import broken
 
 from optalloc.errors import InputError
+from optalloc.generators import generate
+from optalloc.instance import write_instance
 from optalloc.result import Status
 from optalloc.scope import full_scope
 from optalloc.simulation import RESERVE, Simulator, simulate
@@ -20,7 +22,7 @@ from optalloc.solvers.base import Monitor, Request
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.policy import run_episode
 from optalloc.solvers.learned.rule import RuleScorer
-from optalloc.solvers.learned.weights import shipped_weights
+from optalloc.solvers.learned.weights import shipped_weights, weights_path
 from optalloc.solvers.online import online_policy
 from optalloc.solvers.online.backfill import conservative_backfill, easy_backfill
 from optalloc.solvers.online.desk import OnlineDesk
@@ -131,8 +133,16 @@ class Watching(RuleScorer):
     def task(self, event, positions):
         best = event.board.best[positions]
         parts = (event.moment, event.tasks(positions), event.rows(best, best))
-        self.seen.append((event.board.clock, np.concatenate([part.ravel() for part in parts])))
+        self._note(event, *parts)
         return super().task(event, positions)
+
+    def row(self, event, position, choice):
+        best = np.full(len(choice.at), event.board.best[position])
+        self._note(event, event.rows(choice.at, best), choice.score)
+        return super().row(event, position, choice)
+
+    def _note(self, event, *parts):
+        self.seen.append((event.board.clock, np.concatenate([part.ravel() for part in parts])))
 
 
 def test_no_feature_shows_the_future():
@@ -213,6 +223,29 @@ def test_wrong_options_are_refused():
         solve(problem, "tetris", options={"discipline": "replan"})
     with pytest.raises(InputError, match=r"options\.trace: /no/such/folder/t\.jsonl: No such file"):
         solve(problem, "tetris", options={"trace": "/no/such/folder/t.jsonl"})
+
+
+def test_a_trace_takes_the_place_of_nothing_that_is_read(run, tmp_path):
+    """Neither the instance nor weights; nor of anything where the run does not begin."""
+    instance, weights = tmp_path / "i.json", tmp_path / "fdqn.safetensors"
+    write_instance(generate("contended", tasks=3, seed=1), instance)
+    for path in (weights, weights.with_suffix(".json")):
+        path.write_bytes(weights_path("fdqn").with_suffix(path.suffix).read_bytes())
+    before = [path.read_bytes() for path in (instance, weights)]
+    given = ("solve", instance, "--solver", "fdqn", "--option", f"weights={weights}")
+    code, _, err = run(*given, "--option", f"trace={instance}")
+    assert (code, "is the instance; choose another file" in err) == (2, True)
+    code, _, err = run(*given, "--option", f"trace={weights}")
+    assert (code, "is read by another option" in err) == (2, True)
+    code, _, err = run(*given, "--out", instance)
+    assert (code, "is the instance; choose another file" in err) == (2, True)
+    other = tmp_path / "t.jsonl"
+    other.write_text("mine")
+    missing = ("--option", f"weights={tmp_path / 'none.safetensors'}", "--option", f"trace={other}")
+    assert run("solve", instance, "--solver", "fdqn", *missing)[0] == 2
+    assert other.read_text() == "mine"
+    assert [path.read_bytes() for path in (instance, weights)] == before
+    assert run(*given, "--option", f"trace={other}")[0] == 0
 
 
 def test_the_time_limit_ends_a_run():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from optalloc.errors import InputError, UnsupportedError
-from optalloc.solvers.learned import es_index, fdqn, learners
+from optalloc.solvers.learned import es_index, fdqn, learners, training
 from optalloc.solvers.learned.files import RunFiles
 from optalloc.solvers.learned.index import NAMES
 from optalloc.solvers.learned.learners import LEARNERS, make_trainer, training_args
@@ -182,20 +183,91 @@ def test_a_run_goes_on_where_it_stopped(name, tmp_path):
 
 
 def test_best_weights_are_those_of_the_best_look():
-    """Whatever comes after them."""
-    found = trained("es-index", iterations=4, judge_every=1)
+    """Neither the first ones nor the last."""
+    args, weights = args_of("es-index", iterations=4, judge_every=1), []
+    found = run_training(
+        make_trainer("es-index", args), args, keep=lambda run: weights.append((run.iteration, run.weights))
+    )
     ratios = [look.ratio for look in found.looks]
-    assert found.best_look.iteration == ratios.index(min(ratios))
-    if found.best_look.iteration == 4:
-        assert same(found.best, found.weights)
-    else:
-        assert not same(found.best, found.weights)
+    best = ratios.index(min(ratios))
+    assert 0 < best < 4
+    assert same(found.best, dict(weights)[best])
+    assert [look.iteration for look in found.looks] == list(range(5))
+
+
+class Diverging(es_index.Learner):
+    """Its third generation leaves the numbers."""
+
+    def iterate(self, number):
+        facts = super().iterate(number)
+        if number == 2:
+            self.weights = {"index": np.full(len(NAMES), np.nan)}
+        return facts
+
+
+def test_weights_that_are_no_numbers_are_not_kept(tmp_path):
+    """What was before is; the run can be read again."""
+    args = args_of("es-index", iterations=5, judge_every=5)
+    files = RunFiles(tmp_path, "es-index", args)
+    with pytest.raises(InputError, match="no finite numbers any more after iteration 3"):
+        run_training(Diverging(args), args, keep=files.keep)
+    again = files.resume(make_trainer("es-index", args))
+    assert (again.iteration, len(again.looks)) == (2, 1)
+    assert np.isfinite(again.weights["index"]).all()
+
+
+def test_what_would_diverge_at_once_is_refused(run, tmp_path):
+    """A rate that no training bears ends with a message."""
+    wrong = (
+        "--set",
+        "temperature=0",
+        "--set",
+        "polyak=2",
+        "--set",
+        "explore=5",
+        "--set",
+        "learning_rate=1e300",
+    )
+    code, _, err = run("train", "fdqn", *wrong, "--set", "judges=1000001", "--set", "own_path=maybe")
+    assert code == 2
+    assert sorted(err.splitlines()) == [
+        "explore: must be a finite number of at least 0 and of at most 1, got '5'",
+        "judges: must be a whole number of at least 1 and of at most 1e+06, got '1000001'",
+        "learning_rate: must be a finite number of at least 1e-09 and of at most 1, got '1e300'",
+        "own_path: must be true or false, got 'maybe'",
+        "polyak: must be a finite number of at least 1e-09 and of at most 1, got '2'",
+        "temperature: must be a finite number of at least 1e-09, got '0'",
+    ]
+    code, _, err = run(*words("es-index", decay=1e300), "--out", tmp_path)
+    assert (code, "losses are no finite numbers any more after iteration 1" in err) == (2, True)
+
+
+def test_other_random_numbers_do_not_disturb_the_strategy():
+    """Nor does it disturb theirs: it draws from a generator of its own."""
+    args = args_of("es-index", iterations=2)
+    expected = run_training(make_trainer("es-index", args), args).weights
+    trainer = make_trainer("es-index", args)
+    np.random.seed(5)  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    for number in range(2):
+        trainer.iterate(number)
+        assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+    assert same(trainer.weights, expected)
+
+
+def test_a_flat_network_cannot_begin_with_an_index(run):
+    """Its one level has no place for the weights of rows."""
+    code, _, err = run("train", "flat-dqn", "--set", "index=es-index-market")
+    assert (code, "index: flat-dqn has one level" in err) == (2, True)
 
 
 def test_a_run_is_not_mixed_with_another(run, tmp_path):
     """Other settings, another learner, nothing there, something there: refused, all faults at once."""
     folder = tmp_path / "run"
-    assert "state.json: does not exist" in run(*words("es-index"), "--out", folder, "--resume")[2]
+    assert (
+        "holds no run; without --resume one begins there"
+        in run(*words("es-index"), "--out", folder, "--resume")[2]
+    )
     assert run(*words("es-index"), "--out", folder)[0] == 0
     code, _, err = run(*words("es-index", tasks=6, seed=2, iterations=9), "--out", folder, "--resume")
     assert code == 2
@@ -207,6 +279,24 @@ def test_a_run_is_not_mixed_with_another(run, tmp_path):
     assert (code, "holds a run of es-index" in err) == (2, True)
     code, _, err = run(*words("es-index"), "--out", folder)
     assert (code, "--resume goes on with it" in err) == (2, True)
+    (folder / "state.safetensors").unlink()
+    code, _, err = run(*words("es-index"), "--out", folder)
+    assert (code, "es-index.safetensors is there already" in err) == (2, True)
+    code, _, err = run(*words("es-index"), "--out", folder / "log.jsonl")
+    assert (code, "is a file; give a folder" in err) == (2, True)
+
+
+def test_nobody_else_trains_in_the_folder(run, tmp_path):
+    """The first goes on; when it has ended the next may."""
+    args = args_of("es-index")
+    files = RunFiles(tmp_path, "es-index", args)
+    run_training(make_trainer("es-index", args), args, keep=files.keep)
+    more = (*words("es-index", iterations=4), "--out", tmp_path, "--resume")
+    with files.alone():
+        code, _, err = run(*more)
+    assert (code, "a run is going on in" in err) == (2, True)
+    assert run(*more)[0] == 0
+    assert json.loads((tmp_path / "es-index.json").read_text())["resumed"] == [3]
 
 
 def test_damaged_states_are_refused(run, tmp_path):
@@ -219,9 +309,20 @@ def test_damaged_states_are_refused(run, tmp_path):
     code, _, err = run(*again)
     assert (code, "is no safetensors file" in err) == (2, True)
     state.write_bytes(content)
-    state.with_suffix(".json").write_text(json.dumps(json.loads(facts) | {"looks": [{"wrong": 1}]}))
-    code, _, err = run(*again)
-    assert (code, "is damaged" in err) == (2, True)
+    look = json.loads(facts)["looks"][0]
+    for wrong in (
+        {"looks": [{"wrong": 1}]},
+        {"looks": None},
+        {"looks": [look | {"ratio": "x"}]},
+        {"looks": [look | {"ratio": float("nan")}]},
+        {"looks": [look | {"ratio": -1}]},
+        {"looks": [look | {"iteration": 99}]},
+        {"seconds": -1e9},
+        {"resumed": ["x"]},
+    ):
+        state.with_suffix(".json").write_text(json.dumps(json.loads(facts) | wrong))
+        code, _, err = run(*again)
+        assert (code, "are damaged" in err) == (2, True), wrong
     state.with_suffix(".json").write_text(facts)
     assert run(*again)[0] == 0
 
@@ -292,6 +393,19 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path):
     assert RunFiles(tmp_path / "run", "es-index", args).resume(make_trainer("es-index", args)).iteration >= 2
 
 
+def test_ctrl_c_before_the_first_look_is_no_fault(run, tmp_path, monkeypatch):
+    """Nothing is judged, and nothing is said to be; the run can begin again from what is there."""
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "_judge", interrupted)
+        code, _, err = run(*words("es-index"), "--out", tmp_path)
+    assert (code, "before the first weights were judged" in err) == (130, True)
+    assert run(*words("es-index"), "--out", tmp_path, "--resume")[0] == 0
+
+
 def test_unknown_learners_and_libraries_in_python(monkeypatch):
     """The same errors without the command line."""
     with pytest.raises(InputError, match="cannot be trained"):
@@ -309,6 +423,8 @@ def test_the_command_that_is_stored_is_complete(tmp_path):
     """Read again, it gives the same settings."""
     args = args_of("fdqn", learning_rate=0.01, load="1.5", seed=7)
     command = learners.command_of("fdqn", args, str(Path("a folder")))
-    assert "--load 1.5 --seed 7 --iterations 3 " in command
-    assert "--set learning_rate=0.01" in command
-    assert command.endswith("--out 'a folder'")
+    *given, option, out = shlex.split(command)
+    assert (given[:3], option, out) == (["optalloc", "train", "fdqn"], "--out", "a folder")
+    pairs = zip(given[3::2], given[4::2], strict=True)
+    read = dict(word.split("=", 1) if key == "--set" else (key[2:], word) for key, word in pairs)
+    assert training_args("fdqn", {"minutes": 0} | read) == args

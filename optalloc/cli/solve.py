@@ -9,6 +9,7 @@ import typer
 from optalloc.cli.common import (
     Exit,
     close_enough,
+    fail,
     finite_number,
     kept,
     look_here,
@@ -19,6 +20,7 @@ from optalloc.cli.common import (
     say,
     writable,
 )
+from optalloc.io.atomic import same_file
 from optalloc.output import answers_only
 from optalloc.result import Result, Status, Termination
 
@@ -60,7 +62,11 @@ def solve(
     began = time.perf_counter()
     finite_number("--time-limit", time_limit)
     finite_number("--max-gap", max_gap)
+    options = parse_pairs("--option", option)
     writable("--out", out)
+    for path, written in (("--out", out), ("--option trace", options.get("trace"))):
+        if written and same_file(written, instance):
+            fail(path, f"{written} is the instance; choose another file")
     look_here(solver)
     try:
         given = cut(lambda: read(instance))
@@ -76,7 +82,7 @@ def solve(
                 start=begin,
                 objective=objective,
                 limits=parse_limits(limit) or None,
-                options=parse_pairs("--option", option),
+                options=options,
                 on_event=progress.event,
             )
     except KeyboardInterrupt:

@@ -1,5 +1,6 @@
 """``optalloc train``: weights of a learned scheduler."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ def train(
         str, typer.Argument(help="fdqn, bdq, additive, flat-dqn, reinforce or es-index.", metavar="NAME")
     ],
     preset: Annotated[
-        str | None, typer.Option(help="Instances to learn from; several presets with commas take turns.")
+        str | None, typer.Option(help="Instances to learn from; several presets with commas between.")
     ] = None,
     tasks: Annotated[str | None, typer.Option(help="Tasks of each.", metavar="N")] = None,
     load: Annotated[str | None, typer.Option(help="As for `generate`.", metavar="X")] = None,
@@ -52,10 +53,10 @@ def train(
     given = _merged(named | {"minutes": minutes, "iterations": iterations}, parse_pairs("--set", set_))
     args = cut(lambda: training_args(name, given))
     files = RunFiles(out or Path("trained") / name, name, args)
+    trainer = make_trainer(name, args)
     if not resume:
         files.begin()
-    trainer = make_trainer(name, args)
-    with Status(f"training {name}", "Ctrl-C keeps the best weights") as status, answers_only():
+    with files.alone(), Status(f"training {name}", "Ctrl-C keeps the best weights") as status, answers_only():
         run = run_training(
             trainer,
             args,
@@ -116,11 +117,17 @@ def _print(name: str, weights: Path, run: "Run") -> None:
     rows = [
         {
             "iteration": look.iteration,
-            "minutes": f"{look.seconds / 60:.1f}",
+            "minutes": f"{look.seconds / 60:.2f}",
             "ratio to replan-index": f"{look.ratio:.4f}",
             "": "best" if look is best else "",
         }
         for look in shown
     ]
-    console().print(plain_table(f"{name}: held-out instances", rows))
-    say(f"wrote {weights}; use it: optalloc solve INSTANCE --solver {name} --option weights={weights}")
+    if not rows:
+        say("interrupted before the first weights were judged")
+        return
+    console().print(
+        plain_table(f"{name}: {len(shown)} of {len(run.looks)} looks at held-out instances", rows)
+    )
+    option = shlex.quote(f"weights={weights}")
+    say(f"wrote {weights}; use it: optalloc solve INSTANCE --solver {name} --option {option}")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["can_write", "open_descriptor", "write_bytes", "write_text"]
+__all__ = ["can_write", "open_descriptor", "same_file", "write_bytes", "write_text"]
 
 _DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 """Paths that name what this process has open."""
@@ -62,6 +62,14 @@ def can_write(path: str | Path) -> None:
         target, mode = _target(path)
         if mode is None or stat.S_ISREG(mode):
             os.unlink(_temporary(target)[1])
+
+
+def same_file(path: str | Path, other: object) -> bool:
+    """Both are there and one file; False where ``other`` is no path."""
+    try:
+        return isinstance(other, str | Path) and os.path.samefile(path, other)
+    except (OSError, ValueError):
+        return False
 
 
 def open_descriptor(path: str | Path) -> int | None:

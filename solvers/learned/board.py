@@ -190,17 +190,23 @@ class Board:
             worth = score[0] + (added[0] - rejected[0]) / self.problem.scale
             place = 0 if rejected < added else len(at)
             at, score = np.insert(at, place, REJECT), np.insert(score, place, worth)
-        if self._can_be_left(task):
+        if self._can_be_left(task, self.rows[first:last][self.open[first:last]]):
             at, score = np.append(at, LATER), np.append(score, score.max() - _WORSE * self.value)
         return Choice(task, at, score)
 
-    def _can_be_left(self, task: int) -> bool:
-        """Whether something else will happen, and the task still meets its deadline then, or may be rejected."""
-        upcoming = self.simulator.next_known_event
-        if upcoming is None:
-            return False
-        last = self.problem.deadline[task] - self.ground.known.shortest[task]
-        return bool(upcoming <= last or self.simulator.scope.rejectable[task])
+    def _can_be_left(self, task: int, rows: Ints) -> bool:
+        """Whether something else will happen, and the task still meets its deadline then, or may be rejected.
+
+        Data that are neither there nor on their way come over their fastest route, from that event on.
+        """
+        upcoming, deadline = self.simulator.next_known_event, self.problem.deadline.item(task)
+        if upcoming is None or deadline == NEVER or self.simulator.scope.rejectable[task]:
+            return upcoming is not None
+        need = self.ground.layout.need[rows]
+        brought = upcoming + np.append(self.desk.fastest_route, 0)[need]
+        there = np.where(self.prospects.missing[need], brought, self.prospects.arrival[need])
+        start = np.maximum(upcoming, there.max(axis=1, initial=0))
+        return bool((start + self.ground.layout.duration[rows] <= deadline).any())
 
     def _rejected_with(self, task: int) -> tuple[int, ...]:
         """The task and those after it, if they may be rejected."""

@@ -59,8 +59,10 @@ class Learner(Trainer):
         self._begin(args.spread)
 
     def _begin(self, spread: float, iteration: int = 0) -> None:
+        seed = self.args.seed + 1 + iteration
         options: dict[str, Any] = {
-            "seed": self.args.seed + 1 + iteration,
+            "seed": np.nan,  # the generator of all of NumPy is left to others
+            "randn": np.random.RandomState(seed).randn,
             "verbose": -9,
             "popsize": self.args.population,
         }

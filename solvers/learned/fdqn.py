@@ -43,6 +43,7 @@ __all__ = [
     "Memory",
     "below_best",
     "largest",
+    "log_policy",
     "moments",
     "set_moments",
     "surprise",
@@ -81,10 +82,10 @@ class Args(Training):
         otherwise: weight of that loss.
     own_path
         The baseline is what the scheduler itself has on the instance without exploring, instead of `replan-index`: what
-        is left are the effects of exploring. One more run for each episode.
+        is left are mostly the effects of exploring. One more run for each episode.
     explore, temperature
-        Share of the decisions that are drawn, and how freely (in units of the scores); demonstrations are imitated as
-        if they had been drawn as freely.
+        Share of the decisions that are drawn, and how freely (in units of the scores). Demonstrations are imitated as
+        if they had been drawn by their advantages.
     demonstrations
         So many iterations, before all others, show and imitate a plan of one more instance each.
     demonstration_steps
@@ -212,13 +213,16 @@ def largest(values: Tensor, group: Tensor, groups: int) -> Tensor:
     return empty.scatter_reduce(0, group, values, "amax")
 
 
+def log_policy(logits: Tensor, batch: Batch) -> Tensor:
+    """(N,) logarithm of the softmax among the options of each pick."""
+    most = largest(logits.detach(), batch.pick, len(batch.chosen))[batch.pick]
+    total = torch.zeros(len(batch.chosen)).index_add(0, batch.pick, torch.exp(logits - most))
+    return logits - most - torch.log(total)[batch.pick]
+
+
 def surprise(advantage: Tensor, batch: Batch, temperature: float) -> Tensor:
     """(P,) -log of the probability of each pick's choice, if drawn by softmax(A / temperature)."""
-    logits = advantage / temperature
-    most = largest(logits.detach(), batch.pick, len(batch.chosen))
-    weight = torch.exp(logits - most[batch.pick])
-    total = torch.zeros(len(batch.chosen)).index_add(0, batch.pick, weight)
-    return most + torch.log(total) - logits[batch.chosen]
+    return -log_policy(advantage / temperature, batch)[batch.chosen]
 
 
 def below_best(advantage: Tensor, batch: Batch) -> Tensor:

@@ -6,8 +6,10 @@ log.jsonl                       one look at the validation instances a line
 """
 
 import json
+import math
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
@@ -19,11 +21,18 @@ import numpy as np
 
 import optalloc
 from optalloc.errors import Fault, InputError
-from optalloc.io.atomic import write_text
+from optalloc.io.atomic import can_write, write_text
 from optalloc.solvers.learned.learners import command_of
 from optalloc.solvers.learned.schedulers import SCHEDULERS
 from optalloc.solvers.learned.training import Arrays, Judged, Run, Trainer, Training
-from optalloc.solvers.learned.weights import load_weights, read_arrays, read_facts, same_kind, save_weights
+from optalloc.solvers.learned.weights import (
+    MOST_STATE_BYTES,
+    load_weights,
+    read_arrays,
+    read_facts,
+    same_kind,
+    save_weights,
+)
 
 __all__ = ["RunFiles"]
 
@@ -46,18 +55,42 @@ class RunFiles:
         self._state = folder / "state.safetensors"
 
     def begin(self) -> None:
-        """Refuse to write over another run.
+        """Make the folder; refuse to write over another run, or over weights.
 
         Raises
         ------
         InputError
+        OSError
+            Nothing can be written there.
         """
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(Fault("--out", f"{self.folder} is a file; give a folder"))
         if self._state.exists():
+            message = f"{self.folder} holds a run; --resume goes on with it, or choose another folder"
+            raise InputError(Fault("--out", message))
+        if self.weights.exists():
+            raise InputError(Fault("--out", f"{self.weights} is there already; choose another folder"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        can_write(self.weights)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """As long as this goes on, nobody else trains in the folder.
+
+        Raises
+        ------
+        InputError
+            Somebody does.
+        """
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.folder / "lock", timeout=0):
+                yield
+        except Timeout:
             raise InputError(
-                Fault(
-                    "--out", f"{self.folder} holds a run; --resume goes on with it, or choose another folder"
-                )
-            )
+                Fault("--out", f"a run is going on in {self.folder}; choose another folder")
+            ) from None
 
     # writing ----------------------------------------------------------------------------------------------
     def keep(self, run: Run) -> None:
@@ -66,10 +99,10 @@ class RunFiles:
         save_weights(self.weights, run.best, self._about(run))
         write_text(self.folder / "log.jsonl", "".join(json.dumps(look) + "\n" for look in looks))
         arrays = {f"weights.{name}": array for name, array in run.weights.items()}
-        arrays |= {f"state.{name}": array for name, array in run.state.items()}
         arrays["iteration"] = np.array([run.iteration])
+        arrays |= {f"state.{name}": array for name, array in run.state.items()}
         facts = {"solver": self.name, "args": asdict(self.args), "seconds": run.seconds, "looks": looks}
-        save_weights(self._state, arrays, facts)
+        save_weights(self._state, arrays, facts | {"resumed": run.resumed})
 
     def _about(self, run: Run) -> dict[str, Any]:
         best = run.best_look
@@ -80,6 +113,7 @@ class RunFiles:
             "iteration": best.iteration if best else 0,
             "ratio": best.ratio if best else None,
             "iterations": run.iteration,
+            "resumed": run.resumed,
             "seconds": round(run.seconds, 1),
             "looks": len(run.looks),
             "versions": _versions(),
@@ -95,25 +129,35 @@ class RunFiles:
         InputError
             There is none, it has other settings, or its files are damaged.
         """
-        facts = read_facts(self._state)
+        if not self._state.exists():
+            raise InputError(
+                Fault("--resume", f"{self.folder} holds no run; without --resume one begins there")
+            )
+        facts = read_facts(self._state, MOST_STATE_BYTES)
         self._check_same(facts)
-        arrays = read_arrays(self._state)
+        arrays = read_arrays(self._state, MOST_STATE_BYTES)
         best, _ = load_weights(self.weights, SCHEDULERS[self.name].initial(0))
         try:
+            (iteration,) = arrays["iteration"].tolist()
+            seconds, looks, resumed = _progress(facts, iteration)
             run = Run(
                 _part(arrays, "weights."),
                 _part(arrays, "state."),
                 best,
-                int(arrays["iteration"][0]),
-                float(facts["seconds"]),
-                [Judged(**look) for look in facts["looks"]],
+                iteration,
+                seconds,
+                looks,
+                [*resumed, iteration],
             )
             self._check_shapes(run, trainer.weights)
             trainer.weights = run.weights
             trainer.restore(run.state, run.iteration)
         except (KeyError, TypeError, ValueError, IndexError):
             raise InputError(
-                Fault(str(self._state), "is damaged, or of another version; train anew in another folder")
+                Fault(
+                    str(self._state.with_suffix(".*")),
+                    "are damaged, or of another version; train anew in another folder",
+                )
             ) from None
         return run
 
@@ -138,6 +182,19 @@ class RunFiles:
             of = name.partition(".")[2]
             if of in like and array.ndim and array.shape != like[of].shape:
                 raise ValueError("other moments")
+
+
+def _progress(facts: Mapping[str, Any], iteration: int) -> tuple[float, list[Judged], list[int]]:
+    """(seconds, looks, iterations at which it was resumed); ValueError and so on where they cannot be."""
+    seconds, resumed = float(facts["seconds"]), list(facts["resumed"])
+    looks = [Judged(**look) for look in facts["looks"]]
+    counts = [*resumed, *(look.iteration for look in looks), iteration]
+    sizes = [seconds, *(number for look in looks for number in (look.ratio, look.seconds))]
+    if not all(type(count) is int and 0 <= count <= iteration for count in counts):
+        raise ValueError("no counts")
+    if not all(0 <= float(size) < math.inf for size in sizes):
+        raise ValueError("no numbers")
+    return seconds, looks, resumed
 
 
 def _part(arrays: Arrays, prefix: str) -> Arrays:

@@ -6,6 +6,7 @@ the task's best; so zero residuals are `replan-index` here, too.
 
 from dataclasses import dataclass
 
+from optalloc.errors import Fault, InputError
 from optalloc.solvers.learned import fdqn
 from optalloc.solvers.learned.schedulers import flat
 
@@ -20,6 +21,19 @@ class Args(fdqn.Args):
 
 
 class Learner(fdqn.Learner):
-    """The learner of `fdqn` on the product space."""
+    """The learner of `fdqn` on the product space.
+
+    Raises
+    ------
+    InputError
+        There is an ``index``: its weights of rows belong to levels that are not here.
+    """
 
     make = staticmethod(flat)
+
+    def __init__(self, args: Args):
+        if args.index:
+            raise InputError(
+                Fault("index", "flat-dqn has one level and cannot begin with an index; leave it out")
+            )
+        super().__init__(args)

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, fields
 from importlib import import_module
+from os import PathLike
 from types import ModuleType
 from typing import Any, Final
 
@@ -11,7 +12,9 @@ from optalloc.errors import Fault, InputError, UnsupportedError
 from optalloc.generators import PRESETS
 from optalloc.generators.knobs import knobs
 from optalloc.options import Kind, read_options
-from optalloc.solvers.learned.schedulers import SCHEDULERS
+from optalloc.quantities import shown
+from optalloc.solvers.learned.practice import TRAINING, VALIDATION
+from optalloc.solvers.learned.schedulers import SCHEDULERS, known_index
 from optalloc.solvers.learned.training import Trainer, Training
 
 __all__ = ["LEARNERS", "command_of", "make_trainer", "training_args"]
@@ -23,8 +26,15 @@ _COUNTS: Final = (
     "tasks", "judge_every", "judges", "instances", "memory", "batch", "decisions_per_update", "steps", "runs", "sample",
     "demonstration_steps", "demonstration_updates",
 )  # fmt: skip
-_LEAST: Final = {**dict.fromkeys(_COUNTS, 1), "population": 4, "runs": 2, "horizon": 0.001, "spread": 0.001}
+_POSITIVE: Final = ("horizon", "spread", "temperature", "polyak", "learning_rate", "value_rate")
+_LEAST: Final = {**dict.fromkeys(_COUNTS, 1), "population": 4, "runs": 2, **dict.fromkeys(_POSITIVE, 1e-9)}
 """Smallest values of settings; 0 for the others. A run of `reinforce` is held against others of its instance."""
+_SEEDS: Final = VALIDATION - TRAINING
+_MOST: Final = {
+    **dict.fromkeys(("instances", "judges", "demonstrations"), _SEEDS),
+    **dict.fromkeys(("polyak", "explore", "learning_rate", "value_rate"), 1),
+}
+"""Largest values, for those that have one: more instances would be those of validation or test."""
 
 
 def make_trainer(name: str, args: Training) -> Trainer:
@@ -56,12 +66,12 @@ def training_args(name: str, given: Mapping[str, Any]) -> Training:
     read: dict[str, Any] = {}
     for one, value in given.items():
         try:
-            read |= read_options(name, known, {one: value})
+            read |= read_options(name, known, {one: _text(known, one, value)})
         except InputError as error:
             faults += error.faults
     args: Training = settings(**read)
-    faults += _of_family(args)
-    if not args.minutes and not args.iterations:
+    faults += _of_family(args) + _of_index(args)
+    if not args.minutes and not args.iterations and not {fault.path for fault in faults} & _ENDS:
         faults.append(Fault("minutes", "0 minutes and 0 iterations would never end; give one of them"))
     if faults:
         raise InputError([Fault(fault.path.removeprefix("options."), fault.message) for fault in faults])
@@ -83,10 +93,34 @@ def _of_family(args: Training) -> list[Fault]:
     return faults
 
 
+_ENDS: Final = {"options.minutes", "options.iterations"}
+
+
+def _of_index(args: Training) -> list[Fault]:
+    """Weights to begin with that cannot be read."""
+    try:
+        if getattr(args, "index", ""):
+            known_index(getattr(args, "index", ""))
+    except InputError as error:
+        return list(error.faults)
+    return []
+
+
 def _kind(setting: Field[Any]) -> Kind | None:
     if setting.default is MISSING or isinstance(setting.default, str):
         return None
-    return Kind(type(setting.default), _LEAST.get(setting.name, 0))
+    if isinstance(setting.default, bool):
+        return Kind(bool)
+    return Kind(type(setting.default), _LEAST.get(setting.name, 0), _MOST.get(setting.name))
+
+
+def _text(known: Mapping[str, Kind | None], name: str, value: Any) -> Any:
+    """The value; refused where text is expected and it is none (a path stands for its name)."""
+    if known.get(name, Kind(bool)) is not None:
+        return value
+    if not isinstance(value, str | PathLike):
+        raise InputError(Fault(name, f"must be text, got {shown(value)}"))
+    return str(value)
 
 
 def _module(name: str) -> ModuleType:

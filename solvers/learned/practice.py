@@ -78,8 +78,8 @@ def ratios(scorer: Scorer, family: Family, seeds: Sequence[int], *, dead_end: fl
     return np.array([ratio_of(value, rule, dead_end) for value, rule in values])
 
 
-def ratio_of(value: int | None, rule: int | None, dead_end: float = 2.0) -> float:
-    """An objective over another one, both scaled by K.
+def ratio_of(value: float | None, rule: float | None, dead_end: float = 2.0) -> float:
+    """An objective over another one, both scaled by K; or two of another measure that is 1 or more.
 
     Parameters
     ----------

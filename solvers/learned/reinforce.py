@@ -24,11 +24,11 @@ from optalloc.environment.scales import Floats
 from optalloc.problem import REJECTED
 from optalloc.solvers.learned.board import Board
 from optalloc.solvers.learned.episodes import Episode, Explorer, along, play, watch
-from optalloc.solvers.learned.fdqn import Batch, Estimate, largest, moments, set_moments
+from optalloc.solvers.learned.fdqn import Batch, Estimate, log_policy, moments, set_moments
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.network import initial
 from optalloc.solvers.learned.policy import Scorer
-from optalloc.solvers.learned.practice import Family
+from optalloc.solvers.learned.practice import Family, ratio_of
 from optalloc.solvers.learned.rule import RuleScorer
 from optalloc.solvers.learned.schedulers import untimed
 from optalloc.solvers.learned.scorer import FactoredScorer
@@ -115,8 +115,8 @@ class Learner(Trainer):
     def ratios(self, scorer: Scorer, family: Family, seeds: Sequence[int]) -> np.ndarray:
         """(S,) time in the system and makespan (`Time`) over those of `replan-index`: what it learns for."""
         idle = self.args.idle
-        found = [time_of(scorer, family, seed, idle) / time_of_rule(family, seed, idle) for seed in seeds]
-        return np.array(found)
+        pairs = ((time_of(scorer, family, seed, idle), time_of_rule(family, seed, idle)) for seed in seeds)
+        return np.array([ratio_of(mine, rule) for mine, rule in pairs])
 
     def iterate(self, number: int) -> dict[str, float]:
         """Some runs on one instance, then one pass over their decisions."""
@@ -139,11 +139,7 @@ class Learner(Trainer):
         """One step up the gradient of log pi * gain, and of the entropy."""
         if not len(batch.chosen):
             return
-        logits = self.online.advantage(batch)
-        most = largest(logits.detach(), batch.pick, len(batch.chosen))
-        weight = torch.exp(logits - most[batch.pick])
-        total = torch.zeros(len(batch.chosen)).index_add(0, batch.pick, weight)
-        log = logits - most[batch.pick] - torch.log(total)[batch.pick]
+        log = log_policy(self.online.advantage(batch), batch)
         entropy = -(log.exp() * log).sum() / len(batch.chosen)
         loss = -(log[batch.chosen] * gain[batch.step]).mean() - self.args.entropy * entropy
         self.optimiser.zero_grad()
@@ -162,15 +158,15 @@ class Learner(Trainer):
         set_moments(self.optimiser, self.online, state)
 
 
-def time_of(scorer: Scorer, family: Family, seed: int, idle: float) -> float:
-    """What a scorer comes to on an instance (`Time`)."""
+def time_of(scorer: Scorer, family: Family, seed: int, idle: float) -> float | None:
+    """What a scorer comes to on an instance (`Time`); None at a dead end."""
     ground = family.ground(seed)
-    (time, _), _ = watch(ground, scorer, Time(ground, idle))
-    return float(time[-1])
+    (time, _), objective = watch(ground, scorer, Time(ground, idle))
+    return None if objective is None else float(time[-1])
 
 
 @lru_cache(maxsize=1024)
-def time_of_rule(family: Family, seed: int, idle: float) -> float:
+def time_of_rule(family: Family, seed: int, idle: float) -> float | None:
     """The same of `replan-index`, which every look asks for again."""
     return time_of(RuleScorer(), family, seed, idle)
 

@@ -2,18 +2,31 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from optalloc.environment.scales import Floats
+from optalloc.errors import Fault, InputError
+from optalloc.quantities import shown
 from optalloc.solvers.learned.index import NAMES, IndexScorer
 from optalloc.solvers.learned.network import Network, initial
 from optalloc.solvers.learned.policy import Scorer
 from optalloc.solvers.learned.scorer import FactoredScorer, FlatScorer
-from optalloc.solvers.learned.weights import Arrays, load_weights, weights_file
+from optalloc.solvers.learned.weights import Arrays, load_weights, read_facts, weights_file
 
-__all__ = ["SCHEDULERS", "Scheduler", "branched", "factored", "flat", "indexed", "known_index", "untimed"]
+__all__ = [
+    "SCHEDULERS",
+    "Scheduler",
+    "branched",
+    "factored",
+    "flat",
+    "indexed",
+    "known_index",
+    "known_weights",
+    "untimed",
+]
 
 
 def factored(weights: Arrays) -> FactoredScorer:
@@ -57,16 +70,37 @@ class Scheduler:
     initial: Callable[[int], dict[str, np.ndarray]]
 
 
+def known_weights(name: str, weights: str | Path, option: str) -> dict[str, np.ndarray]:
+    """The weights of a scheduler.
+
+    Parameters
+    ----------
+    weights
+        A file, or the name of shipped ones.
+    option
+        Which gives them; named in faults.
+
+    Raises
+    ------
+    InputError
+        There are no such weights, or they are not this scheduler's.
+    """
+    path = weights_file(name, weights, option)
+    of = read_facts(path).get("solver", name)
+    if of != name:
+        raise InputError(Fault(f"options.{option}", f"{path} holds weights of {shown(of)}, not of {name}"))
+    return load_weights(path, SCHEDULERS[name].initial(0))[0]
+
+
 def known_index(weights: str) -> Floats:
     """(NAMES,) weights of `es-index`, a file or the name of shipped ones, for other learners to begin with.
 
     Raises
     ------
     InputError
-        As `load_weights`.
+        As `known_weights`.
     """
-    path = weights_file("es-index", weights, "index")
-    return load_weights(path, SCHEDULERS["es-index"].initial(0))[0]["index"]
+    return known_weights("es-index", weights, "index")["index"]
 
 
 def _zeros(seed: int) -> dict[str, np.ndarray]:

@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from optalloc.errors import Fault, InputError
 from optalloc.problem import Problem
 from optalloc.simulation import REPLAN, Policy, Simulator
 from optalloc.solvers.base import Request
 from optalloc.solvers.learned.ground import Ground
 from optalloc.solvers.learned.policy import LearnedPolicy, Scorer
-from optalloc.solvers.learned.schedulers import SCHEDULERS
-from optalloc.solvers.learned.weights import load_weights, weights_file
+from optalloc.solvers.learned.schedulers import SCHEDULERS, known_weights
 from optalloc.solvers.online import Make, join_policy, look_ahead
 from optalloc.solvers.online.desk import OnlineDesk
 from optalloc.solvers.online.index import replan_index
@@ -22,28 +20,8 @@ __all__ = ["scorer_of"]
 
 
 def scorer_of(name: str, weights: str | Path, option: str = "weights") -> Scorer:
-    """The scheduler of a name with its weights.
-
-    Parameters
-    ----------
-    weights
-        A file, or the name of shipped ones.
-    option
-        Which gives them; named in faults.
-
-    Raises
-    ------
-    InputError
-        There are no such weights, or they are not this scheduler's.
-    """
-    scheduler, path = SCHEDULERS[name], weights_file(name, weights, option)
-    found, about = load_weights(path, scheduler.initial(0))
-    if about.get("solver", name) != name:
-        # Several schedulers have weights of the same shapes.
-        raise InputError(
-            Fault(f"options.{option}", f"{path} holds weights of {about['solver']}, not of {name}")
-        )
-    return scheduler.make(found)
+    """The scheduler of a name with its weights (`known_weights`)."""
+    return SCHEDULERS[name].make(known_weights(name, weights, option))
 
 
 def _learned(name: str) -> Make:

@@ -6,11 +6,12 @@ are never learned from; the first judged are the initial ones.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from optalloc.errors import Fault, InputError
 from optalloc.solvers.interrupts import cut
 from optalloc.solvers.learned.policy import Scorer
 from optalloc.solvers.learned.practice import TRAINING, VALIDATION, Family, ratios
@@ -18,6 +19,9 @@ from optalloc.solvers.learned.practice import TRAINING, VALIDATION, Family, rati
 __all__ = ["Judged", "Run", "Trainer", "Training", "run_training"]
 
 Arrays = dict[str, np.ndarray]
+
+_NOT_FINITE = "weights or losses are no finite numbers any more"
+_REMEDY = "the best weights before are kept; train anew with smaller rates"
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Training:
     Attributes
     ----------
     preset, tasks, load, coupling
-        Instances to learn from (`Family`); several presets, with commas between them, take turns.
+        Instances to learn from (`Family`); several presets with commas between them.
     seed
         Of all random numbers.
     minutes
@@ -126,6 +130,8 @@ class Run:
         Weights of the look with the least ratio.
     seconds
         Spent so far, in all parts of the run.
+    resumed
+        Iterations at which it went on after a stop: what is not kept began anew there.
     interrupted
         Ctrl-C has ended it.
     """
@@ -136,6 +142,7 @@ class Run:
     iteration: int = 0
     seconds: float = 0.0
     looks: list[Judged] = field(default_factory=list)
+    resumed: list[int] = field(default_factory=list)
     interrupted: bool = False
 
     @property
@@ -159,6 +166,11 @@ def run_training(
     stop: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Iterate until the time or the iterations are over. Ctrl-C ends it after the last whole iteration.
+
+    Raises
+    ------
+    InputError
+        Weights or losses have become infinite or NaN: the settings do not work. What was kept stays.
 
     Parameters
     ----------
@@ -189,6 +201,11 @@ def run_training(
             look(facts)
         while not stop() and _goes_on(args, run):
             facts = cut(lambda: trainer.iterate(run.iteration))
+            if not _finite(trainer.weights, facts):
+                keep(run)
+                raise InputError(
+                    Fault("settings", f"{_NOT_FINITE} after iteration {run.iteration + 1}; {_REMEDY}")
+                )
             run.weights, run.state, run.iteration = (
                 _copied(trainer.weights),
                 trainer.state(),
@@ -216,6 +233,11 @@ def _judge(run: Run, trainer: Trainer, args: Training, seconds: float, facts: di
         run.best = run.weights
     each = dict(zip(map(str, args.families), found, strict=True))
     run.looks.append(Judged(run.iteration, seconds, ratio, facts, each))
+
+
+def _finite(weights: Arrays, facts: Mapping[str, float]) -> bool:
+    numbers = [*weights.values(), np.array([*facts.values()])]
+    return all(bool(np.isfinite(array).all()) for array in numbers)
 
 
 def _copied(arrays: Arrays) -> Arrays:

@@ -1,6 +1,7 @@
 """Weights as files: arrays in safetensors, everything else in a JSON file beside it. Loading runs no code."""
 
 import json
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -9,14 +10,18 @@ import numpy as np
 
 from optalloc.errors import Fault, InputError
 from optalloc.io.atomic import write_bytes, write_text
+from optalloc.quantities import shown
 
 __all__ = [
-    "MOST_BYTES", "SHIPPED", "load_weights", "read_arrays", "read_facts", "same_kind", "save_weights",
-    "shipped_weights", "weights_file", "weights_path",
+    "MOST_BYTES", "MOST_STATE_BYTES", "SHIPPED", "load_weights", "read_arrays", "read_facts", "same_kind",
+    "save_weights", "shipped_weights", "weights_file", "weights_path",
 ]  # fmt: skip
 
 MOST_BYTES: Final = 2_000_000
 """Largest file of weights that is read."""
+
+MOST_STATE_BYTES: Final = 500_000_000
+"""The same of the state of a training run, which holds the demonstrated plans."""
 
 SHIPPED: Final = Path(__file__).parent / "weights"
 
@@ -46,13 +51,16 @@ def weights_file(name: str, weights: str | Path, option: str) -> Path:
     InputError
         None of that name are shipped.
     """
+    if not isinstance(weights, str | Path):
+        raise InputError(
+            Fault(f"options.{option}", f"must be a file or the name of shipped weights, got {shown(weights)}")
+        )
     path = Path(weights)
     if path.suffix == ".safetensors" or path.name != str(weights):
         return path
-    path = weights_path(path.name)
-    if not path.exists():
-        raise _not_shipped(name, str(weights), option)
-    return path
+    if path.name not in shipped_weights():
+        raise _not_shipped(name, shown(weights), option)
+    return weights_path(path.name)
 
 
 def _not_shipped(name: str, weights: str, option: str) -> InputError:
@@ -60,7 +68,7 @@ def _not_shipped(name: str, weights: str, option: str) -> InputError:
     return InputError(
         Fault(
             f"options.{option}",
-            f"no weights named {weights!r} are shipped (shipped: {known}); train some with "
+            f"no weights named {weights} are shipped (shipped: {known}); train some with "
             f"`optalloc train {name} --out DIR` and give {option}=DIR/{name}.safetensors",
         )
     )
@@ -97,8 +105,8 @@ def load_weights(path: Path, like: Arrays) -> tuple[dict[str, np.ndarray], dict[
     return found, read_facts(path)
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a safetensors file; nothing but numbers is read from it.
+def read_arrays(path: Path, most: int = MOST_BYTES) -> dict[str, np.ndarray]:
+    """All arrays of a safetensors file of at most so many bytes; nothing but numbers is read from it.
 
     Raises
     ------
@@ -108,7 +116,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    content = _content(path)
+    content = _content(path, most)
     try:
         found = load(content)
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
@@ -120,8 +128,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     return found
 
 
-def read_facts(path: Path) -> dict[str, Any]:
-    """The JSON file beside a safetensors file.
+def read_facts(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
+    """The JSON file beside a safetensors file, of at most so many bytes.
 
     Raises
     ------
@@ -129,8 +137,9 @@ def read_facts(path: Path) -> dict[str, Any]:
         As `load_weights`.
     """
     beside = path.with_suffix(".json")
+    content = _content(beside, most)
     try:
-        facts = json.loads(_content(beside))
+        facts = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise _fault(beside, f"is no JSON file: {error}") from None
     if not isinstance(facts, dict):
@@ -138,11 +147,15 @@ def read_facts(path: Path) -> dict[str, Any]:
     return facts
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, most: int) -> bytes:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise _fault(path, f"is larger than {MOST_BYTES:,} bytes, the most that is read")
-        return path.read_bytes()
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _fault(path, "is no regular file")
+        with path.open("rb") as stream:
+            content = stream.read(most + 1)
+        if len(content) > most:
+            raise _fault(path, f"is larger than {most:,} bytes, the most that is read")
+        return content
     except FileNotFoundError:
         raise _fault(path, "does not exist; `optalloc train` writes it") from None
     except OSError as error:

@@ -1,12 +1,12 @@
 """Schedulers that do not know the future, as solvers: each is run through the simulator (docs/online.md)."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from optalloc.errors import Fault, InputError
-from optalloc.io.atomic import can_write
+from optalloc.io.atomic import can_write, same_file
 from optalloc.problem import Plan
 from optalloc.result import Result, Termination
 from optalloc.scope import Scope
@@ -34,10 +34,11 @@ def run_policy(request: Request, name: str, make: Make, discipline: str) -> Outc
     """Simulate a policy and offer its plan."""
     lines: list[dict[str, Any]] = []
     path = request.options.get("trace", "")
-    _check_trace(path)
+    _check_trace(path, [value for name, value in request.options.items() if name != "trace"])
     simulator = Simulator(request.scope, discipline, trace=lines.append if path else None)
+    policy = make(request, simulator)
     try:
-        simulate(simulator, make(request, simulator), request.monitor.should_stop)
+        simulate(simulator, policy, request.monitor.should_stop)
     finally:
         if path:
             write_trace(lines, path)
@@ -50,12 +51,15 @@ def run_policy(request: Request, name: str, make: Make, discipline: str) -> Outc
     return Outcome(Termination.COMPLETED)
 
 
-def _check_trace(path: str | Path) -> None:
+def _check_trace(path: str | Path, others: Iterable[Any]) -> None:
+    """It can be written, and is no file that another option names."""
     try:
         if path:
             can_write(path)
     except OSError as error:
         raise InputError(Fault("options.trace", f"{path}: {error.strerror}")) from None
+    if path and any(same_file(path, other) for other in others):
+        raise InputError(Fault("options.trace", f"{path} is read by another option; choose another file"))
 
 
 def online_policy(name: str, *, summary: str = "", discipline: str = REPLAN) -> Callable[[Policy], Policy]:
