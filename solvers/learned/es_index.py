@@ -79,7 +79,8 @@ class Learner(Trainer):
         losses = [self._loss(candidate, seeds) for candidate in candidates]
         self.strategy.tell(candidates, losses)
         self.weights = {"index": np.array(self.strategy.mean)}
-        return {"mean": float(np.exp(np.mean(losses))), "least": float(np.exp(min(losses)))}
+        with np.errstate(over="ignore"):  # what is infinite ends the run
+            return {"mean": float(np.exp(np.mean(losses))), "least": float(np.exp(min(losses)))}
 
     def _loss(self, candidate: Floats, seeds: list[int]) -> float:
         families = self.args.families
