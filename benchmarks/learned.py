@@ -55,6 +55,8 @@ TIMED = (REFERENCE, FIXED_DATA)
 REAL = "real"
 DATA = Path(__file__).parents[2] / "shared" / "data"
 MOST_SECONDS = 3600.0
+SAVE_EVERY = 30.0
+"""Seconds between two writings of all rows while they are run."""
 MEASURES = (
     "mean_flow_hours", "makespan_hours", "utilisation", "matching_ratio", "cost_usd", "due_met", "tasks_rejected",
 )  # fmt: skip
@@ -227,14 +229,15 @@ def run(chosen: argparse.Namespace) -> None:
     known = {(row.case, row.solver) for row in rows}
     jobs = [job for job in asked(chosen) if job not in known]
     print(f"{len(jobs)} runs", flush=True)
-    began = time.monotonic()
+    began = saved = time.monotonic()
     with ProcessPoolExecutor(chosen.workers, mp_context=get_context("spawn")) as pool:
         pending = [pool.submit(measure, *job, commit) for job in jobs]
         for number, done in enumerate(as_completed(pending), start=1):
             rows.append(done.result())
-            if number % 20 == 0 or number == len(jobs):
+            if number == len(jobs) or time.monotonic() > saved + SAVE_EVERY:
                 save(rows)
-                print(f"{number} of {len(jobs)} after {time.monotonic() - began:.0f} s", flush=True)
+                saved = time.monotonic()
+                print(f"{number} of {len(jobs)} after {saved - began:.0f} s", flush=True)
 
 
 def asked(chosen: argparse.Namespace) -> Iterator[tuple[Case, str]]:
