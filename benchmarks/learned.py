@@ -28,6 +28,8 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 import optalloc as oa
 from optalloc.io.atomic import write_text
 from optalloc.solvers.learned.practice import TEST
@@ -223,7 +225,16 @@ def weights(name: str, preset: str, seed: int, chosen: argparse.Namespace) -> Pa
 
 # running ---------------------------------------------------------------------------------------------------
 def run(chosen: argparse.Namespace) -> None:
-    """Run and store what is not stored yet."""
+    """Run and store what is not stored yet, unless somebody else does."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(RESULTS / "lock", timeout=0):
+            _run(chosen)
+    except Timeout:
+        sys.exit(f"{ROWS} is written by another run; wait for its end")
+
+
+def _run(chosen: argparse.Namespace) -> None:
     commit = _commit()
     rows = kept()
     known = {(row.case, row.solver) for row in rows}

@@ -284,7 +284,7 @@ def _measured(runs: Runs, key: str) -> Planned:
 
 
 # learning ---------------------------------------------------------------------------------------------------
-MINUTES = (0, 1, 2, 3, 4, 6, 12)
+MINUTES = (0, 1, 2, 3, 4, 6, 7, 10, 12)
 
 
 def curves(folder: Path) -> str:

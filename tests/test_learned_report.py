@@ -163,7 +163,7 @@ def test_learning_is_told_by_the_best_look_so_far(tmp_path):
         lines = [dict(zip(("iteration", "seconds", "ratio"), look, strict=True)) for look in looks]
         (run / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
     line = report.curves(tmp_path).splitlines()[-1]
-    told = ["1.000 [1.000, 1.000]", "0.900 [0.800, 1.000]", "0.750 [0.700, 0.800]", "-", "-", "-", "-"]
+    told = ["1.000 [1.000, 1.000]", "0.900 [0.800, 1.000]", "0.750 [0.700, 0.800]", *"------"]
     assert line == f"| market-40-rule | fdqn | 2 | 30 to 40 | {' | '.join(told)} |"
 
 

@@ -264,10 +264,9 @@ def test_a_flat_network_cannot_begin_with_an_index(run):
 def test_a_run_is_not_mixed_with_another(run, tmp_path):
     """Other settings, another learner, nothing there, something there: refused, all faults at once."""
     folder = tmp_path / "run"
-    assert (
-        "holds no run; without --resume one begins there"
-        in run(*words("es-index"), "--out", folder, "--resume")[2]
-    )
+    code, _, err = run(*words("es-index"), "--out", folder, "--resume")
+    assert (code, "holds no run; without --resume one begins there" in err) == (2, True)
+    assert not folder.exists()
     assert run(*words("es-index"), "--out", folder)[0] == 0
     code, _, err = run(*words("es-index", tasks=6, seed=2, iterations=9), "--out", folder, "--resume")
     assert code == 2

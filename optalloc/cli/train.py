@@ -54,7 +54,9 @@ def train(
     args = cut(lambda: training_args(name, given))
     files = RunFiles(out or Path("trained") / name, name, args)
     trainer = make_trainer(name, args)
-    if not resume:
+    if resume:
+        files.check_there()
+    else:
         files.begin()
     with files.alone(), Status(f"training {name}", "Ctrl-C keeps the best weights") as status, answers_only():
         run = run_training(

@@ -73,6 +73,18 @@ class RunFiles:
         self.folder.mkdir(parents=True, exist_ok=True)
         can_write(self.weights)
 
+    def check_there(self) -> None:
+        """Refuse to go on where nothing has begun.
+
+        Raises
+        ------
+        InputError
+        """
+        if not self._state.exists():
+            raise InputError(
+                Fault("--resume", f"{self.folder} holds no run; without --resume one begins there")
+            )
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """As long as this goes on, nobody else trains in the folder.
@@ -129,10 +141,7 @@ class RunFiles:
         InputError
             There is none, it has other settings, or its files are damaged.
         """
-        if not self._state.exists():
-            raise InputError(
-                Fault("--resume", f"{self.folder} holds no run; without --resume one begins there")
-            )
+        self.check_there()
         facts = read_facts(self._state, MOST_STATE_BYTES)
         self._check_same(facts)
         arrays = read_arrays(self._state, MOST_STATE_BYTES)
