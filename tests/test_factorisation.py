@@ -157,7 +157,7 @@ def learned(learner, seed, coupling, *, joint):
     rewards, after = process(seed, coupling, FEW)
     q = optimal(rewards, after, 0.7)
     args = Args(
-        tasks=4, steps=1, horizon=-1 / np.log(0.7), hinge=0.0, batch=128, learning_rate=0.02, value_rate=0.02,
+        tasks="4", steps=1, horizon=-1 / np.log(0.7), hinge=0.0, batch=128, learning_rate=0.02, value_rate=0.02,
         polyak=0.1,
     )  # fmt: skip
     found = learner(args)
@@ -205,7 +205,7 @@ def test_the_double_estimate_takes_by_one_network_and_values_by_the_other():
     batch = Batch.of([Step(state, [told(TASK_LEVEL, 0, 3, 0), told(NODE_LEVEL, 0, 2, 0)]), Step(state)])
     fast, slow = [1.0, 3.0, 2.0, 5.0, 4.0], [7.0, 4.0, 9.0, 1.0, 3.0]
     for learner, expected in ((Learner, 10 + 4 - 9), (Branching, 10 + ((4 - 20 / 3) + (1 - 2)) / 2)):
-        made = learner(Args(tasks=4))
+        made = learner(Args(tasks="4"))
         made.online.advantage = lambda batch: torch.tensor(fast)
         made.slow.advantage = lambda batch: torch.tensor(slow)
         made.slow.value = lambda state: torch.full((len(state),), 10.0)
@@ -229,7 +229,7 @@ def test_returns_are_discounted_by_the_ticks_between_decisions():
 def test_targets_end_with_the_episode():
     """Only what is followed by a decision expects something."""
     episode = Episode([Step(np.zeros(2 * len(COLUMNS), np.float32))] * 3, np.arange(4.0), np.zeros(4), 1.0, 0)
-    learner = Learner(Args(tasks=4, steps=2))
+    learner = Learner(Args(tasks="4", steps=2))
     learner.slow.value = lambda state: torch.full((len(state),), 10.0)
     target = learner.target([(episode, at) for at in range(3)])
     np.testing.assert_allclose(target.numpy(), [10 - 2, -2, -1])
@@ -265,7 +265,7 @@ def test_branches_learn_the_value_of_states_without_a_choice():
 
 def test_a_decision_without_a_choice_teaches_the_value_only():
     """Its hinge is 0 and no NaN: one such batch would spoil all weights."""
-    learner = Learner(Args(preset="contended", tasks=4))
+    learner = Learner(Args(preset="contended", tasks="4"))
     state = np.zeros_like(learner.weights["value.1.weight"][:, 0])
     batch = Batch.of([Step(state), Step(state)])
     assert learner.beside(learner.online.advantage(batch), batch).item() == 0

@@ -82,7 +82,7 @@ class Worsening(es_index.Learner):
 def ratio_after(learner):
     """Validation ratio of the last look after three generations."""
     args = ForMoney(
-        preset="contended", tasks=10, minutes=0, iterations=3, judge_every=3, judges=8, population=8, sample=4,
+        preset="contended", tasks="10", minutes=0, iterations=3, judge_every=3, judges=8, population=8, sample=4,
         instances=12,
     )  # fmt: skip
     found = run_training(learner(args), args)
@@ -272,7 +272,7 @@ def test_a_run_is_not_mixed_with_another(run, tmp_path):
     assert code == 2
     assert sorted(err.splitlines()) == [
         f"--resume: seed is 2, but was 0 in {folder}",
-        f"--resume: tasks is 6, but was 5 in {folder}",
+        f"--resume: tasks is '6', but was '5' in {folder}",
     ]
     code, _, err = run(*words("fdqn"), "--out", folder, "--resume")
     assert (code, "holds a run of es-index" in err) == (2, True)
@@ -352,6 +352,16 @@ def test_wrong_settings_are_refused_all_at_once(run):
     assert run("train", "nothing")[0] == 2
     assert "would never end" in run("train", "fdqn", "--minutes", "0")[2]
     assert "given twice" in run("train", "fdqn", "--tasks", "3", "--set", "tasks=4")[2]
+
+
+def test_every_preset_comes_with_every_number_of_tasks(run):
+    """Several of both, as text or as a number; what is no number is told."""
+    args = training_args("es-index", {"preset": "geo,market", "tasks": "5, 8"})
+    assert [str(family) for family in args.families] == ["geo-5", "market-5", "geo-8", "market-8"]
+    assert [str(family) for family in training_args("es-index", {"tasks": 6}).families] == ["contended-6"]
+    for wrong in ("5,x", "5,", "", "5,0", "1e3"):
+        code, _, err = run("train", "es-index", "--tasks", wrong)
+        assert (code, err.splitlines()[0].startswith("tasks: must be ")) == (2, True), wrong
 
 
 def test_missing_libraries_are_named_with_the_remedy(run, monkeypatch):

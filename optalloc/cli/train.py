@@ -24,7 +24,9 @@ def train(
     preset: Annotated[
         str | None, typer.Option(help="Instances to learn from; several presets with commas between.")
     ] = None,
-    tasks: Annotated[str | None, typer.Option(help="Tasks of each.", metavar="N")] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Tasks of each; several numbers with commas between.", metavar="N")
+    ] = None,
     load: Annotated[str | None, typer.Option(help="As for `generate`.", metavar="X")] = None,
     coupling: Annotated[str | None, typer.Option(help="As for `generate`.", metavar="X")] = None,
     seed: Annotated[str | None, typer.Option(help="Seed of everything that is drawn.", metavar="N")] = None,

@@ -39,6 +39,8 @@ class Args(Training):
     decay
         Loss of a candidate for each unit of its squared length: without it the mean drifts away by chance, since
         most weights matter less than the choice of instances.
+    caution
+        Additional loss, so many times over, of families on which a candidate is worse than `replan-index`.
     """
 
     judge_every: int = 4
@@ -48,6 +50,7 @@ class Args(Training):
     population: int = 16
     spread: float = 0.3
     decay: float = 0.002
+    caution: float = 0.0
 
 
 class Learner(Trainer):
@@ -83,9 +86,10 @@ class Learner(Trainer):
             return {"mean": float(np.exp(np.mean(losses))), "least": float(np.exp(min(losses)))}
 
     def _loss(self, candidate: Floats, seeds: list[int]) -> float:
-        families = self.args.families
-        found = [ratios(IndexScorer(candidate), family, seeds) for family in families]
-        return float(np.log(found).mean() + self.args.decay * (candidate**2).sum())
+        found = [ratios(IndexScorer(candidate), family, seeds) for family in self.args.families]
+        losses = np.log(found).mean(axis=1)
+        worse = np.maximum(losses, 0).mean()
+        return float(losses.mean() + self.args.caution * worse + self.args.decay * (candidate**2).sum())
 
     def state(self) -> Arrays:
         return {"spread": np.array([self.strategy.sigma])}

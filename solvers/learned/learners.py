@@ -1,5 +1,6 @@
 """The learners by name: what trains each scheduler, and the settings of a run, read and checked."""
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, fields
@@ -23,7 +24,7 @@ LEARNERS: Final = {name: name.replace("-", "_") for name in SCHEDULERS}
 """Name -> module below `optalloc.solvers.learned`, with ``Args`` and ``Learner``."""
 
 _COUNTS: Final = (
-    "tasks", "judge_every", "judges", "instances", "memory", "batch", "decisions_per_update", "steps", "runs", "sample",
+    "judge_every", "judges", "instances", "memory", "batch", "decisions_per_update", "steps", "runs", "sample",
     "demonstration_steps", "demonstration_updates",
 )  # fmt: skip
 _POSITIVE: Final = ("horizon", "spread", "temperature", "polyak", "learning_rate", "value_rate")
@@ -80,19 +81,25 @@ def training_args(name: str, given: Mapping[str, Any]) -> Training:
 
 def _of_family(args: Training) -> list[Fault]:
     """What no preset could make."""
-    names = [family.preset for family in args.families]
     faults = [
         Fault("preset", f"{name!r} is not known; there are {', '.join(PRESETS)}")
-        for name in names
+        for name in map(str.strip, args.preset.split(","))
         if name not in PRESETS
     ]
-    try:
-        knobs("", args.tasks, args.load or 1, args.coupling, args.seed)
-    except InputError as error:
-        faults += error.faults
+    sizes = [size.strip() for size in args.tasks.split(",")]
+    wrong = [size for size in sizes if not _WHOLE.fullmatch(size)]
+    faults += [
+        Fault("tasks", f"must be whole numbers with commas between, got {shown(size)}") for size in wrong
+    ]
+    for number in {int(size) for size in sizes if size not in wrong} or {1}:
+        try:
+            knobs("", number, args.load or 1, args.coupling, args.seed)
+        except InputError as error:
+            faults += [fault for fault in error.faults if fault not in faults]
     return faults
 
 
+_WHOLE: Final = re.compile("[0-9]{1,9}")
 _ENDS: Final = {"options.minutes", "options.iterations"}
 
 
@@ -115,10 +122,10 @@ def _kind(setting: Field[Any]) -> Kind | None:
 
 
 def _text(known: Mapping[str, Kind | None], name: str, value: Any) -> Any:
-    """The value; refused where text is expected and it is none (a path stands for its name)."""
+    """The value; refused where text is expected and it is none. A path stands for its name, a number for its digits."""
     if known.get(name, Kind(bool)) is not None:
         return value
-    if not isinstance(value, str | PathLike):
+    if isinstance(value, bool) or not isinstance(value, str | PathLike | int):
         raise InputError(Fault(name, f"must be text, got {shown(value)}"))
     return str(value)
 

@@ -31,7 +31,8 @@ class Training:
     Attributes
     ----------
     preset, tasks, load, coupling
-        Instances to learn from (`Family`); several presets with commas between them.
+        Instances to learn from (`Family`); several presets, and several numbers of tasks, with commas between them:
+        then of every preset with every number.
     seed
         Of all random numbers.
     minutes
@@ -45,7 +46,7 @@ class Training:
     """
 
     preset: str = "contended"
-    tasks: int = 40
+    tasks: str = "40"
     load: str = ""
     coupling: str = "1"
     seed: int = 0
@@ -56,9 +57,16 @@ class Training:
 
     @property
     def families(self) -> list[Family]:
-        """The instances."""
-        names = [name.strip() for name in self.preset.split(",")]
-        return [Family(name, self.tasks, self.load, self.coupling) for name in names]
+        """The instances.
+
+        Raises
+        ------
+        ValueError
+            A number of tasks is none.
+        """
+        presets = [name.strip() for name in self.preset.split(",")]
+        sizes = [int(size) for size in self.tasks.split(",")]
+        return [Family(name, size, self.load, self.coupling) for size in sizes for name in presets]
 
     def drawn(self, rng: np.random.Generator, instances: int) -> tuple[Family, int]:
         """A family and the seed of one of its first ``instances`` training instances, at random."""
