@@ -100,6 +100,17 @@ def test_a_learner_with_the_wrong_sign_does_not():
     assert ratio_after(Worsening) > 0.95
 
 
+def test_the_loss_of_a_candidate_is_what_the_settings_say(monkeypatch):
+    """Worked by hand: families of ratios e and 1/e; caution counts the worse one, decay the length of (2, 1)."""
+    found = {"geo": [np.e, np.e], "market": [1 / np.e, 1 / np.e]}
+    monkeypatch.setattr(es_index, "ratios", lambda scorer, family, seeds: found[family.preset])
+    candidate = np.zeros(len(NAMES))
+    candidate[:2] = 2, 1
+    for caution, decay, expected in ((0, 0, 0), (1, 0, 0.5), (3, 0, 1.5), (1, 0.01, 0.55)):
+        args = es_index.Args(preset="geo,market", caution=caution, decay=decay)
+        assert es_index.Learner(args)._loss(candidate, [0, 1]) == pytest.approx(expected), (caution, decay)
+
+
 def looks_from_a_bad_index(folder):
     """Validation ratios of `fdqn` before and after 60 episodes; it begins by preferring what starts late."""
     bad = np.where(np.array(NAMES) == "row delay", 4.0, 0.0)
